@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lab file (DESIGN section 6) as one C structure: every room's part composed, decoded and
+ * cross-checked.  All errors are reported in one go with file:line:column.
+ *
+ * Ownership: lab_free frees everything; strings and lists live in lab->cfg.
+ */
+#ifndef SANLAB_HARNESS_LAB_LAB_H
+#define SANLAB_HARNESS_LAB_LAB_H
+
+#include "base/config.h"
+#include "initiator/mpio/mpio.h"
+#include "target/array/array.h"
+
+/* A logical unit of a target that is there already: labs without a group, and `sanlab bench`. */
+struct lun_config {
+	const char *name;
+	struct cfg_list urls; /* const char *: one path each */
+};
+
+struct host_config {
+	const char *name;
+	int stack; /* enum stack_kind, index into stack_names */
+	struct mpio_config mpio;
+	struct cfg_list volumes; /* const char *: volumes of the lab's group */
+	struct cfg_list luns;    /* struct lun_config */
+};
+enum stack_kind { STACK_DIRECT };
+extern const char *const stack_names[];
+
+struct run_config {
+	uint64_t warmup_ns, duration_ns;
+	uint64_t interval_ns;    /* sample length, default 1 s */
+	bool verify;             /* read the whole written set back at the end, default yes */
+	uint64_t drain_limit_ns; /* how long the last I/Os may take, default 30 s */
+};
+
+/* Fault timeline: `- {at: 10s, path-down: {host: mbx1, path: 2}, for: 5s}`; `at` counts from the
+ * start of the measured window. */
+enum fault_kind { FAULT_PATH_RESET, FAULT_PATH_DOWN, FAULT_PORTAL_DOWN, FAULT_ALL_PATHS_DOWN };
+struct fault_config {
+	uint64_t at_ns, for_ns; /* for 0: until the end */
+	struct cfg_raw path_reset, path_down, portal_down, all_paths_down; /* exactly one given */
+	/* filled by lab_load */
+	int kind;
+	const char *host;
+	uint64_t path;            /* index into the host's paths, the lab's portal order */
+	struct cfg_portal portal; /* resolved portal for all but all-paths-down */
+};
+
+/* Expectations: `- {max-io-gap: "<= 2s"}`; one key each. */
+struct expect_config {
+	struct cfg_raw data_mismatches, io_errors, max_io_gap, path_share, achieved_iops,
+	    db_read_latency, db_write_latency, log_write_latency;
+	/* filled by lab_load */
+	const char *key;
+	int op;       /* enum expect_op */
+	double value; /* ns for times, fraction for percent, number else */
+};
+enum expect_op { EXPECT_EQ, EXPECT_LE, EXPECT_LT, EXPECT_GE, EXPECT_GT };
+
+struct lab {
+	const char *name;
+	uint64_t seed;
+	struct group_config group; /* valid when has_group */
+	struct cfg_list hosts;     /* struct host_config */
+	struct cfg_raw workload;
+	struct run_config run;
+	struct cfg_list faults; /* struct fault_config */
+	struct cfg_list expect; /* struct expect_config */
+	/* filled by lab_load */
+	bool has_group;
+	struct cfg *cfg;
+	const struct workload_ops *workload_ops; /* NULL: no workload (target-only lab) */
+};
+
+/* Loads FILE, applies SETS (count assignments), checks everything.  On -EINVAL the errors have
+ * been printed to stderr.  Only a lab with hosts and a workload can be run (lab_can_run). */
+int lab_load(const char *file, const char *const *sets, size_t set_count, struct lab **ret_lab);
+/* As lab_load for a text (tests). */
+int lab_parse(const char *name, const char *text, size_t size, const char *const *sets,
+	      size_t set_count, FILE *errors_to, struct lab **ret_lab);
+struct lab *lab_free(struct lab *lab);
+bool lab_can_run(const struct lab *lab, struct err *err);
+/* The effective configuration as YAML. */
+int lab_emit(const struct lab *lab, FILE *to);
+/* Prints the reference of every key (from the schemas' help). */
+void lab_print_reference(FILE *to);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The record of one run: plain data that harness/run fills and the report writers read.
+ * Ownership: record_free frees all.  Times are ns on the run's monotonic clock, counted from
+ * `start_ns` = 0 at the beginning of the run; the measured window is [window_start, window_end].
+ */
+#ifndef SANLAB_HARNESS_REPORT_RECORD_H
+#define SANLAB_HARNESS_REPORT_RECORD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hist.h"
+
+struct record_stream {
+	char *name, *host, *volume;
+	bool write;
+	double planned_per_s;
+	uint64_t ios, bytes, errors, max_gap_ns;
+	struct hist response, service;
+};
+
+struct record_path {
+	char *host, *volume, *portal, *state;
+	unsigned index;
+	uint64_t ios, reads, writes, read_bytes, write_bytes, errors, retries, reissued, losses, logins;
+	double share; /* of its volume's I/Os in the window */
+	struct hist latency;
+};
+
+struct record_stream_sample {
+	uint32_t ios, errors;
+	uint64_t bytes, p50_ns, p99_ns, max_ns, mean_ns;
+};
+
+struct record_path_sample {
+	uint32_t ios;
+};
+
+struct record_sample {
+	uint64_t at_ns, length_ns; /* end of the sample, its length */
+	bool measured;             /* inside the window (not warm-up) */
+	struct record_stream_sample *streams; /* stream_count */
+	struct record_path_sample *paths;     /* path_count */
+};
+
+struct record_marker { /* faults, path states, phases */
+	uint64_t at_ns;
+	char *kind; /* "fault", "path", "phase" */
+	char *host, *volume, *portal; /* may be NULL */
+	char *text;
+};
+
+enum verdict_status { VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP };
+
+struct record_verdict {
+	char *id;   /* "achieved-iops", "db-read-latency mbx1/db1", ... */
+	enum verdict_status status;
+	char *text; /* "average database read latency 1.2 ms (limit 20 ms)" */
+	json_t *evidence;
+	char *hint; /* may be NULL */
+};
+
+struct record {
+	char *lab, *workload, *summary; /* summary: the plan's */
+	uint64_t seed;
+	uint64_t start_wall_ns, window_start_ns, window_end_ns, end_ns;
+	json_t *environment; /* kernel, cpus, memory, versions */
+	char *config_yaml;   /* effective configuration */
+	bool interrupted;
+	char *error; /* why the run ended early; NULL when it did not */
+
+	double planned_transactional_iops, achieved_transactional_iops, total_iops;
+	uint64_t pages_checked, pages_read_back, pages_written, pages_not_readable;
+	uint64_t mismatches_total;
+	json_t *mismatches; /* by kind, and the first ones in detail */
+
+	struct record_stream *streams;
+	unsigned stream_count;
+	struct record_path *paths;
+	unsigned path_count;
+	struct record_sample *samples;
+	unsigned sample_count;
+	struct record_marker *markers;
+	unsigned marker_count;
+	struct record_verdict *verdicts;
+	unsigned verdict_count;
+	json_t *target; /* the target's own status at the end; NULL without a group */
+};
+
+struct record *record_new(void); /* NULL: out of memory */
+struct record *record_free(struct record *record);
+/* Appends a zeroed element and returns it (NULL: out of memory). */
+struct record_stream *record_add_stream(struct record *record);
+struct record_path *record_add_path(struct record *record);
+struct record_sample *record_add_sample(struct record *record); /* arrays allocated */
+struct record_marker *record_add_marker(struct record *record);
+struct record_verdict *record_add_verdict(struct record *record);
+bool record_passed(const struct record *record); /* no failed verdict, no error */
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Report writers: one file each behind one table; all read a struct record.
+ */
+#ifndef SANLAB_HARNESS_REPORT_REPORT_H
+#define SANLAB_HARNESS_REPORT_REPORT_H
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "harness/report/record.h"
+
+struct report_writer {
+	const char *file; /* "run.json", "junit.xml", ... */
+	const char *help;
+	int (*write)(const struct record *record, FILE *to);
+};
+extern const struct report_writer *const report_writers[]; /* NULL-terminated */
+
+/* Writes every report into DIR (made when missing); each file appears whole or not at all
+ * (temporary name, then rename). */
+int report_write_all(const struct record *record, const char *dir, struct err *err);
+/* The summary for the terminal (also summary.txt): 80 columns, answer first. */
+int report_summary(const struct record *record, FILE *to, bool colour);
+
+/* run.json back into a record, for `sanlab report DIR`. */
+int report_load(const char *dir, struct record **ret_record, struct err *err);
+
+/* events.jsonl: one object a line, flushed at once.  DIR NULL: events go nowhere. */
+struct event_log;
+int event_log_open(const char *dir, struct event_log **ret_log, struct err *err);
+/* Takes the reference to EVENT; adds "seq", "t" and "at_ns" as first members. */
+void event_log_emit(struct event_log *log, const char *type, uint64_t at_ns, json_t *event);
+struct event_log *event_log_close(struct event_log *log);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Workloads: what the hosts do to their volumes.  Kinds: exchange (exchange.c), raw (raw.c).
+ *
+ * A workload submits `struct io` to the layers it is given (a stack, in the end an MPIO device) and
+ * accounts each I/O to one of its streams.  Open-loop streams count latency from the intended
+ * start (no coordinated omission) and the service time beside it.
+ *
+ * Life: open -> prepare (fill what must be there; callback) -> start -> stop (no new I/O; callback
+ * when the last one has ended) -> verify (read the written set back; callback) -> free.
+ * A callback may come from within the call.  Threading: the loop's thread.  Time and chance only
+ * from the loop and from `seed`.
+ */
+#ifndef SANLAB_HARNESS_WORKLOAD_WORKLOAD_H
+#define SANLAB_HARNESS_WORKLOAD_WORKLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/hist.h"
+#include "base/io.h"
+#include "base/loop.h"
+
+/* One volume a host sees. */
+struct workload_device {
+	const char *host;   /* "mbx1" */
+	const char *volume; /* "db1" */
+	struct io_layer *layer;
+	uint32_t block_bytes;
+	bool known_zero; /* never-written ranges read as zeros (a fresh memory volume of ours) */
+};
+
+/* Counters of one kind of I/O on one device; `interval` restarts with every sample. */
+struct stream_counters {
+	uint64_t ios, bytes, errors;
+	struct hist response; /* intended start -> end */
+	struct hist service;  /* submitted -> end */
+};
+
+struct stream {
+	const char *name;   /* "db-read", "db-write", "log-write", "bdm-read", "log-read", ... */
+	const char *host, *volume;
+	bool write;
+	double planned_per_s; /* 0: closed loop */
+	struct stream_counters total; /* since workload_reset_counters */
+	struct stream_counters interval;
+	uint64_t in_flight;
+	uint64_t last_end_ns, max_gap_ns; /* longest time without a completion while I/O was due */
+};
+
+enum mismatch_kind {
+	MISMATCH_CORRUPT,       /* checksum wrong */
+	MISMATCH_TORN,          /* generations mixed inside a page */
+	MISMATCH_MISDIRECTED,   /* another page's or volume's identity */
+	MISMATCH_STALE,         /* older generation: lost or stale write */
+	MISMATCH_FOREIGN,       /* another run's page */
+	MISMATCH_NEVER_WRITTEN, /* unwritten page is not zero, or written page reads as zeros */
+	MISMATCH_KINDS,
+};
+extern const char *const mismatch_names[];
+
+struct mismatch {
+	enum mismatch_kind kind;
+	const char *host, *volume;
+	uint64_t offset_bytes;
+	uint64_t at_ns;
+	uint64_t expected_generation, found_generation;
+};
+
+struct workload_check {
+	uint64_t pages_checked;     /* during the run */
+	uint64_t pages_read_back;   /* at the end */
+	uint64_t pages_written;     /* distinct pages with at least one acknowledged write */
+	uint64_t pages_not_readable; /* read-back I/O errors */
+	uint64_t mismatches[MISMATCH_KINDS];
+};
+
+/* What the plan was, for the achieved-IOPS verdict: transactional = database reads + writes. */
+struct workload_plan {
+	double transactional_iops; /* planned, all devices */
+	double total_iops;         /* with log, maintenance and replication streams */
+	const char *summary;       /* "exchange-2010: 5 databases, 5000 mailboxes x 0.200 IOPS" */
+};
+
+struct workload;
+
+struct workload_env {
+	struct loop *loop;
+	uint64_t seed;
+	const struct workload_device *devices;
+	unsigned device_count;
+	/* Each mismatch as it is found (also counted in workload_check). */
+	void (*mismatch)(void *arg, const struct mismatch *mismatch);
+	void *arg;
+};
+
+typedef void (*workload_fn)(void *arg, int status);
+
+struct workload_ops {
+	const char *name; /* `workload: {type: NAME}` */
+	const char *help;
+	const struct cfg_schema *schema;
+	/* Checks a decoded configuration against the devices' sizes etc. happen in open. */
+	int (*open)(const struct workload_env *env, const void *config, struct workload **ret_workload,
+		    struct err *err);
+	void (*prepare)(struct workload *workload, workload_fn done, void *arg);
+	void (*start)(struct workload *workload);
+	void (*stop)(struct workload *workload, workload_fn drained, void *arg);
+	void (*verify)(struct workload *workload, workload_fn done, void *arg);
+	void (*free)(struct workload *workload);
+};
+
+struct workload {
+	const struct workload_ops *ops;
+	struct stream *streams;
+	unsigned stream_count;
+	struct workload_plan plan;
+	struct workload_check check;
+	double progress; /* 0..1 of prepare or verify */
+};
+
+const struct workload_ops *workload_find(const char *name);
+extern const char *const workload_names[];
+/* Zeroes totals (the measured window begins); intervals as well. */
+void workload_reset_counters(struct workload *workload);
+/* Accounts one ended I/O; used by the kinds. */
+void stream_account(struct stream *stream, uint64_t intended_ns, uint64_t submitted_ns,
+		    uint64_t end_ns, uint64_t bytes, int status);
+
+#endif

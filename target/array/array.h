@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The array: a group holds pools, a pool holds members, a member holds drives under one RAID set;
+ * volumes are spread over up to three members of their pool in 15 MiB pages (EqualLogic's
+ * allocation unit, shared domain/arrays.md 1.1).
+ *
+ * The path of one request: volume (range, thin) -> page map (which member, which page) ->
+ * member (counters) -> RAID set (stripe plan) -> drives.
+ *
+ * Threading: the loop's thread.  Ownership: the group owns all below it.
+ */
+#ifndef SANLAB_TARGET_ARRAY_ARRAY_H
+#define SANLAB_TARGET_ARRAY_ARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/io.h"
+#include "base/loop.h"
+#include "target/drive/drive.h"
+
+#define POOL_PAGE_BYTES (15 * MIB)
+
+struct group;
+struct pool;
+struct member;
+struct volume;
+
+/* ---- the lab file's part (schemas in array/config.c, found through group_schema) ---- */
+
+struct member_drives_config {
+	int model; /* index into drive_model_names */
+	uint64_t count;
+	uint64_t spares;
+	uint64_t size_bytes; /* per drive; 0: the model's */
+};
+
+struct member_config {
+	const char *name;
+	struct member_drives_config drives;
+	int raid;              /* index into raid_level_names */
+	uint64_t chunk_bytes;  /* stripe element, default 64 KiB */
+	struct cfg_list portals; /* struct cfg_portal */
+	struct cfg_raw store;    /* `memory`, or `file: DIR` */
+	int timing;              /* enum drive_timing */
+	const char *store_kind;  /* filled by group_config_check */
+	const char *store_place;
+};
+
+struct pool_config {
+	const char *name;
+	struct cfg_list members; /* struct member_config */
+};
+
+struct volume_config {
+	const char *name;
+	const char *pool;
+	uint64_t size_bytes;
+	bool thin;
+	uint64_t block_bytes; /* logical block: 512 or 4096 */
+};
+
+enum group_style { GROUP_STYLE_EQUALLOGIC, GROUP_STYLE_LUN };
+extern const char *const group_style_names[];
+
+struct group_config {
+	int style;
+	struct cfg_portal portal;
+	struct cfg_list pools;   /* struct pool_config */
+	struct cfg_list volumes; /* struct volume_config */
+};
+extern const struct cfg_schema group_schema;
+
+/* Cross-checks of a decoded group: unknown pools, duplicate names, two owners of one portal,
+ * impossible drive counts, sizes beyond the pool.  Errors are added to CFG. */
+void group_config_check(struct cfg *cfg, struct group_config *config);
+
+/* ---- RAID ---- */
+
+extern const char *const raid_level_names[]; /* NULL-terminated */
+
+struct raid_config {
+	struct drive *const *drives; /* active drives, without spares */
+	unsigned drive_count;
+	uint64_t chunk_bytes;
+};
+
+/* One level: one file (raid10.c, raid5.c which serves RAID 50 as striped sets, raid0.c). */
+struct raid_ops {
+	const char *name;
+	/* 0, or -EINVAL with the reason ("raid10 needs an even number of drives, at least 2"). */
+	int (*check)(unsigned drive_count, char *why, size_t why_size);
+	int (*open)(struct loop *loop, const struct raid_config *config,
+		    struct io_layer **ret_layer, struct err *err);
+	/* Usable bytes of a set whose drives have DRIVE_BYTES each. */
+	uint64_t (*usable_bytes)(unsigned drive_count, uint64_t drive_bytes, uint64_t chunk_bytes);
+};
+const struct raid_ops *raid_find(const char *name);
+
+/* ---- the running array ---- */
+
+struct member_counters {
+	uint64_t reads, writes, read_bytes, write_bytes, errors;
+};
+
+struct volume_counters {
+	uint64_t reads, writes, read_bytes, write_bytes, flushes, unmaps, errors;
+};
+
+/* Builds everything below the group and opens the stores; nothing listens yet. */
+int group_open(struct loop *loop, const struct group_config *config, const char *lab_name,
+	       uint64_t seed, struct group **ret_group, struct err *err);
+struct group *group_close(struct group *group);
+
+size_t group_volume_count(const struct group *group);
+struct volume *group_volume(struct group *group, size_t index);
+struct volume *group_find_volume(struct group *group, const char *name);
+size_t group_member_count(const struct group *group);
+struct member *group_member(struct group *group, size_t index);
+
+const char *volume_name(const struct volume *volume);
+struct io_layer *volume_layer(struct volume *volume); /* submit here */
+uint32_t volume_block_bytes(const struct volume *volume);
+bool volume_is_thin(const struct volume *volume);
+uint64_t volume_allocated_bytes(const struct volume *volume);
+const struct volume_counters *volume_counters(const struct volume *volume);
+const uint8_t *volume_naa(const struct volume *volume); /* 16-byte NAA-6 id, stable for the name */
+/* Is any part of the range mapped?  For GET LBA STATUS: *ret_mapped for the run that begins at
+ * OFFSET, *ret_run_bytes its length. */
+void volume_map_status(struct volume *volume, uint64_t offset_bytes, bool *ret_mapped,
+		       uint64_t *ret_run_bytes);
+
+const char *member_name(const struct member *member);
+const struct member_counters *member_counters(const struct member *member);
+unsigned member_drive_count(const struct member *member);
+struct drive *member_drive(struct member *member, unsigned index);
+
+#endif

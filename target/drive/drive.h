@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One drive of a member: a stack of layers, store at the bottom, service-time model and faults
+ * above it.  The drive is itself an io_layer; its owner (a RAID set) submits to `drive->layer`.
+ *
+ * Threading: the loop's thread.  Units: bytes, ns.
+ */
+#ifndef SANLAB_TARGET_DRIVE_DRIVE_H
+#define SANLAB_TARGET_DRIVE_DRIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/loop.h"
+#include "base/rng.h"
+
+/* Kinds of stores, one file each: store_memory.c (sparse), store_file.c (sparse file). */
+struct store_ops {
+	const char *name; /* as in the lab file */
+	/* Opens or makes the store of one drive.  PLACE is the directory of a file store and NAME
+	 * the drive's name in it ("m1-drive03"); both unused by memory. */
+	int (*open)(struct loop *loop, const char *place, const char *name, uint64_t size_bytes,
+		    struct io_layer **ret_layer, struct err *err);
+};
+extern const struct store_ops store_memory_ops;
+extern const struct store_ops store_file_ops;
+const struct store_ops *store_find(const char *name); /* NULL: no such store */
+
+/* The catalogue: candidate drives of the papers (shared reference/drives.yaml gives sources). */
+struct drive_model {
+	const char *name; /* "sas-15k-600" */
+	uint64_t size_bytes;
+	unsigned rpm; /* 0: no moving parts */
+	uint64_t seek_read_ns, seek_write_ns; /* average */
+	uint64_t overhead_ns;                 /* controller and command */
+	uint64_t transfer_bytes_per_s;
+	unsigned channels; /* commands served side by side: 1 for a disk */
+};
+const struct drive_model *drive_model_find(const char *name);
+extern const char *const drive_model_names[]; /* NULL-terminated, for schemas */
+
+enum drive_timing { DRIVE_TIMING_NONE, DRIVE_TIMING_MODELLED };
+extern const char *const drive_timing_names[]; /* "none", "modelled", NULL */
+
+struct drive_config {
+	const char *name; /* "m1-drive03" */
+	const struct drive_model *model;
+	uint64_t size_bytes; /* 0: the model's */
+	enum drive_timing timing;
+	const struct store_ops *store;
+	const char *store_place;
+	uint64_t seed;
+};
+
+struct drive_counters {
+	uint64_t reads, writes, read_bytes, write_bytes, flushes, errors;
+	uint64_t busy_ns; /* modelled service time */
+};
+
+struct drive {
+	struct io_layer layer; /* submit here */
+	char name[48];
+	bool failed; /* every io ends with -ENODEV */
+	struct drive_counters counters;
+	/* private below */
+	struct io_layer *model; /* NULL without timing */
+	struct io_layer *store;
+};
+
+int drive_open(struct loop *loop, const struct drive_config *config, struct drive **ret_drive,
+	       struct err *err);
+struct drive *drive_close(struct drive *drive);
+/* Fails the drive or brings it back (its content is then stale: the RAID set decides). */
+void drive_set_failed(struct drive *drive, bool failed);
+
+/* The service-time layer alone (drive_model.c): holds each completion until its modelled instant.
+ * First model: one queue served in arrival order by `channels` servers; seek (average, scaled by
+ * distance; none when sequential), half a rotation unless sequential, transfer at the mean rate. */
+int drive_model_open(struct loop *loop, const struct drive_model *model, uint64_t seed,
+		     struct io_layer *below, struct io_layer **ret_layer);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The SCSI device server (SPC-4, SBC-3): what a transport hands over and what it gets back.
+ *
+ * A `struct scsi_target` is what one iSCSI target name shows: a set of logical units, each on a
+ * volume.  A `struct scsi_nexus` is one I_T nexus (an initiator port logged in to a target port);
+ * unit attentions are kept per nexus and logical unit.
+ *
+ * Life of a command
+ *   1. the transport fills cdb, lun, nexus, edtl and calls scsi_prepare.  It decodes and checks
+ *      everything that can be checked without data.  Result:
+ *        SCSI_NEEDS_DATA  a data-out command: fetch MIN(task->out_bytes, edtl) bytes, point
+ *                         task->out_iov at them, then call scsi_execute;
+ *        SCSI_READY       call scsi_execute;
+ *        SCSI_ENDED       status and sense are already set (checks failed, a unit attention was
+ *                         reported): answer, and drop data that comes.
+ *   2. scsi_execute ends with task->done, possibly before it returns.
+ *   3. the transport sends task->in_buf (task->in_bytes of it, cut to edtl) and status, then
+ *      calls scsi_task_release.
+ *
+ * Abort: scsi_abort marks the task; its done still comes, with task->aborted set, once the
+ * volume has let go of the buffers; no status is sent then.
+ *
+ * Threading: the loop's thread.  Ownership: tasks belong to the transport; in_buf to the task.
+ */
+#ifndef SANLAB_TARGET_SCSI_SCSI_H
+#define SANLAB_TARGET_SCSI_SCSI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/loop.h"
+#include "target/array/array.h"
+
+enum scsi_status {
+	SCSI_GOOD = 0x00,
+	SCSI_CHECK_CONDITION = 0x02,
+	SCSI_BUSY = 0x08,
+	SCSI_RESERVATION_CONFLICT = 0x18,
+	SCSI_TASK_SET_FULL = 0x28,
+	SCSI_TASK_ABORTED = 0x40,
+};
+
+enum scsi_prepared { SCSI_ENDED, SCSI_READY, SCSI_NEEDS_DATA };
+
+enum { SCSI_SENSE_BYTES = 18, SCSI_MAX_CDB_BYTES = 32, SCSI_MAX_LUNS = 256 };
+
+struct scsi_target;
+struct scsi_lu;
+struct scsi_nexus;
+
+struct scsi_task {
+	/* filled by the transport before scsi_prepare */
+	struct scsi_nexus *nexus;
+	uint8_t lun[8];
+	uint8_t cdb[SCSI_MAX_CDB_BYTES];
+	uint32_t edtl_bytes; /* expected data transfer length, RFC 7143 11.3.4 */
+	void (*done)(struct scsi_task *task);
+	void *owner;
+
+	/* filled by scsi_prepare */
+	uint32_t out_bytes; /* data-out the command wants */
+	/* filled by the transport before scsi_execute when SCSI_NEEDS_DATA */
+	const struct iovec *out_iov;
+	unsigned out_iov_count;
+	uint32_t out_got_bytes;
+
+	/* results */
+	uint8_t status;
+	uint8_t sense[SCSI_SENSE_BYTES];
+	uint8_t sense_bytes; /* 0: none */
+	struct buf *in_buf;  /* data-in, NULL when none */
+	uint32_t in_bytes;   /* data-in the command has; may exceed edtl (overflow residual) */
+	/* What the command transfers for the residual count: in_bytes or out_bytes. */
+	uint32_t transfer_bytes;
+	bool aborted;
+
+	/* private to target/scsi */
+	struct scsi_lu *lu;
+	const struct scsi_command *command;
+	uint64_t lba;
+	uint32_t blocks;
+	struct io io;
+	struct iovec in_iov;
+	TAILQ_ENTRY(scsi_task) entry; /* the logical unit's task set */
+	bool in_task_set;
+};
+
+/* One target name.  A volume can be a LUN of several targets, but shares one scsi_lu. */
+struct scsi_device; /* all logical units of the group, shared by its targets */
+
+struct scsi_device *scsi_device_new(struct loop *loop, struct buf_pool *pool);
+struct scsi_device *scsi_device_free(struct scsi_device *device);
+/* Adds the logical unit of VOLUME once; returns it (NULL: out of memory). */
+struct scsi_lu *scsi_device_add(struct scsi_device *device, struct volume *volume);
+
+struct scsi_target *scsi_target_new(struct scsi_device *device, const char *name);
+struct scsi_target *scsi_target_free(struct scsi_target *target);
+int scsi_target_add_lun(struct scsi_target *target, unsigned lun, struct scsi_lu *lu);
+const char *scsi_target_name(const struct scsi_target *target);
+
+/* A nexus begins with the POWER ON unit attention pending only if the device was just started
+ * for it (29/00 once a nexus per logical unit is what initiators expect: see nexus.c). */
+struct scsi_nexus *scsi_nexus_new(struct scsi_target *target, const char *initiator_name,
+				  const uint8_t isid[6], uint16_t target_port_group,
+				  uint16_t relative_port);
+/* Ends the nexus: its tasks must have been aborted and done. */
+struct scsi_nexus *scsi_nexus_free(struct scsi_nexus *nexus);
+
+enum scsi_prepared scsi_prepare(struct scsi_task *task);
+void scsi_execute(struct scsi_task *task);
+void scsi_task_release(struct scsi_task *task);
+
+void scsi_abort(struct scsi_task *task);
+/* Task management beyond single tasks: resets every nexus' tasks of the LU (each task's done comes
+ * with `aborted`), queues unit attention 29/03 for the other nexuses.  FINISHED is called when
+ * all affected tasks have ended. Returns -ENXIO when the LUN does not exist. */
+int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg);
+
+#endif

@@ -118,7 +118,7 @@ size_t group_volume_count(const struct group *group);
 struct volume *group_volume(struct group *group, size_t index);
 struct volume *group_find_volume(struct group *group, const char *name);
 size_t group_member_count(const struct group *group);
-struct member *group_member(struct group *group, size_t index);
+struct member *group_member_at(struct group *group, size_t index);
 
 const char *volume_name(const struct volume *volume);
 struct io_layer *volume_layer(struct volume *volume); /* submit here */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sanlab ctl SOCKET COMMAND [KEY=VALUE...]: one request to a running target, its answer as JSON.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "harness/cli/cli.h"
+#include "target/control/control.h"
+
+/* Whole numbers go as numbers, all else as text. */
+static json_t *value_of(const char *text)
+{
+	char *end;
+	long long number = strtoll(text, &end, 10);
+
+	return *text && !*end ? json_integer(number) : json_string(text);
+}
+
+static json_t *request_of(const struct cli_args *args)
+{
+	json_t *request = json_pack("{s:s}", "command", args->words[1]);
+
+	for (int i = 2; i < args->word_count; i++) {
+		const char *equals = strchr(args->words[i], '=');
+		char key[64];
+
+		if (!equals || (size_t)(equals - args->words[i]) >= sizeof key) {
+			fprintf(stderr,
+				"sanlab: '%s' is not KEY=VALUE\nhint: sanlab ctl SOCKET reset "
+				"portal=127.0.0.1:3261\n",
+				args->words[i]);
+			json_decref(request);
+			return NULL;
+		}
+		snprintf(key, sizeof key, "%.*s", (int)(equals - args->words[i]), args->words[i]);
+		json_object_set_new(request, key, value_of(equals + 1));
+	}
+	return request;
+}
+
+int cmd_ctl(const struct cli_args *args)
+{
+	json_t *request = request_of(args), *answer;
+	struct err err = {0};
+	int r;
+
+	if (!request)
+		return EXIT_USAGE;
+	r = control_call(args->words[0], request, 10 * NS_PER_S, &answer, &err);
+	json_decref(request);
+	if (r) {
+		err_print(&err);
+		return r == -EREMOTEIO ? EXIT_USAGE : EXIT_ENVIRONMENT;
+	}
+	json_dumpf(answer, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(answer);
+	return EXIT_PASS;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sanlab run: the main job.
+ */
+#include <unistd.h>
+
+#include "base/err.h"
+#include "harness/cli/cli.h"
+#include "harness/run/run.h"
+
+int cmd_run(const struct cli_args *args)
+{
+	struct run_options options = {
+	    .out_dir = args->out_dir,
+	    .quiet = args->quiet,
+	    .progress = !args->quiet && !args->no_progress && isatty(STDERR_FILENO),
+	};
+	struct err err = {0};
+	struct lab *lab;
+	int code;
+
+	if (lab_load(args->words[0], args->sets, args->set_count, &lab) < 0)
+		return EXIT_USAGE;
+	if (!lab_can_run(lab, &err)) {
+		err_print(&err);
+		lab_free(lab);
+		return EXIT_USAGE;
+	}
+	code = run_lab(lab, args->words[0], args->sets, args->set_count, &options);
+	lab_free(lab);
+	return code;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The commands of the control socket: one table row each.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "target/control/control.h"
+#include "target/target.h"
+
+struct control_request {
+	struct loop *loop;
+	struct target *target;
+	const json_t *request;
+	json_t *answer;
+	struct err err;
+};
+
+struct control_command {
+	const char *name;
+	int (*run)(struct control_request *request);
+};
+
+static int want_string(struct control_request *request, const char *key, const char **ret)
+{
+	const char *value = json_string_value(json_object_get(request->request, key));
+
+	if (!value) {
+		err_set(&request->err, -EINVAL, "\"%s\" (a string) is missing", key);
+		return -EINVAL;
+	}
+	*ret = value;
+	return 0;
+}
+
+static int want_portal(struct control_request *request, struct iscsi_portal **ret)
+{
+	struct iscsi_server *server = target_server(request->target);
+	const char *name;
+	int r = want_string(request, "portal", &name);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < iscsi_server_portal_count(server); i++) {
+		struct iscsi_portal *portal = iscsi_server_portal(server, i);
+
+		if (!strcmp(iscsi_portal_config(portal)->address.text, name)) {
+			*ret = portal;
+			return 0;
+		}
+	}
+	err_set(&request->err, -ENOENT, "no portal %s", name);
+	err_hint(&request->err, "\"status\" lists the portals");
+	return -ENOENT;
+}
+
+static int want_drive(struct control_request *request, struct drive **ret)
+{
+	struct group *group = target_group(request->target);
+	json_t *number = json_object_get(request->request, "drive");
+	const char *name;
+	int r = want_string(request, "member", &name);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < group_member_count(group); i++) {
+		struct member *member = group_member_at(group, i);
+
+		if (strcmp(member_name(member), name) != 0)
+			continue;
+		if (!json_is_integer(number) || json_integer_value(number) < 0 ||
+		    json_integer_value(number) >= member_drive_count(member))
+			return err_set(&request->err, -EINVAL,
+				       "\"drive\" must be a number from 0 to %u",
+				       member_drive_count(member) - 1);
+		*ret = member_drive(member, (unsigned)json_integer_value(number));
+		return 0;
+	}
+	return err_set(&request->err, -ENOENT, "no member %s", name);
+}
+
+static int run_status(struct control_request *request)
+{
+	json_t *status = control_status(request->target);
+	int r = json_object_update(request->answer, status);
+
+	json_decref(status);
+	return r ? -ENOMEM : 0;
+}
+
+static int run_reset(struct control_request *request)
+{
+	struct iscsi_portal *portal;
+	const char *initiator = json_string_value(json_object_get(request->request, "initiator"));
+	int r = want_portal(request, &portal);
+
+	if (!r)
+		json_object_set_new(request->answer, "connections",
+				    json_integer(iscsi_portal_reset(portal, initiator)));
+	return r;
+}
+
+static int run_portal_down(struct control_request *request)
+{
+	struct iscsi_portal *portal;
+	int r = want_portal(request, &portal);
+
+	return r ? r : iscsi_portal_set_down(portal, true, &request->err);
+}
+
+static int run_portal_up(struct control_request *request)
+{
+	struct iscsi_portal *portal;
+	int r = want_portal(request, &portal);
+
+	return r ? r : iscsi_portal_set_down(portal, false, &request->err);
+}
+
+static int run_drive_fail(struct control_request *request)
+{
+	struct drive *drive;
+	int r = want_drive(request, &drive);
+
+	if (!r)
+		drive_set_failed(drive, true);
+	return r;
+}
+
+static int run_stop(struct control_request *request)
+{
+	loop_stop(request->loop);
+	return 0;
+}
+
+static const struct control_command commands[] = {
+    {"status", run_status},	  {"reset", run_reset},		  {"portal-down", run_portal_down},
+    {"portal-up", run_portal_up}, {"drive-fail", run_drive_fail}, {"stop", run_stop},
+};
+
+static const struct control_command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static void name_commands(struct err *err)
+{
+	char all[200] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		size_t used = strlen(all);
+
+		snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", commands[i].name);
+	}
+	err_hint(err, "commands are: %s", all);
+}
+
+json_t *control_execute(struct loop *loop, struct target *target, const json_t *json)
+{
+	struct control_request request = {
+	    .loop = loop, .target = target, .request = json, .answer = json_object()};
+	const struct control_command *command = NULL;
+	const char *name;
+	int r = want_string(&request, "command", &name);
+
+	if (!r) {
+		command = find_command(name);
+		if (!command) {
+			r = err_set(&request.err, -EINVAL, "unknown command \"%s\"", name);
+			name_commands(&request.err);
+		}
+	}
+	if (command)
+		r = command->run(&request);
+	if (!r) {
+		json_object_set_new(request.answer, "ok", json_true());
+		return request.answer;
+	}
+	json_decref(request.answer);
+	return json_pack("{s:b, s:s, s:s}", "ok", 0, "error",
+			 request.err.what[0] ? request.err.what : strerror(-r), "hint",
+			 request.err.hint);
+}

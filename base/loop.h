@@ -84,7 +84,8 @@ void loop_watch_del(struct loop *loop, struct loop_watch *watch); /* inactive is
 /* Runs until loop_stop.  The virtual loop also returns when nothing is left to happen.
  * Returns 0 or a negative errno of the wait itself. */
 int loop_run(struct loop *loop);
-/* As loop_run, but returns at the latest when the clock has reached DEADLINE_NS. */
+/* As loop_run, but returns at the latest when the clock has reached DEADLINE_NS, where the virtual
+ * clock then stands even if nothing was left to happen; what is due at DEADLINE_NS runs. */
 int loop_run_until(struct loop *loop, uint64_t deadline_ns);
 /* One turn; waits at most until the next timer (WAIT true) or not at all. */
 int loop_turn(struct loop *loop, bool wait);

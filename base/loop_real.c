@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The real loop: epoll and CLOCK_MONOTONIC.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/loop_impl.h"
+
+enum { BATCH = 128 };
+
+struct real_loop {
+	struct loop loop;
+	int epoll_fd;
+	int wake_fd;
+	bool slack_set;
+	bool no_pwait2; /* the kernel (or a sandbox) does not know epoll_pwait2 */
+	/* Events being delivered; loop_watch_del blanks entries of its watch. */
+	struct epoll_event batch[BATCH];
+	int batch_count, batch_at;
+};
+
+static struct real_loop *real_of(struct loop *loop)
+{
+	return container_of(loop, struct real_loop, loop);
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t real_now_ns(const struct loop *loop)
+{
+	(void)loop;
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t real_wall_ns(const struct loop *loop)
+{
+	(void)loop;
+	return clock_ns(CLOCK_REALTIME);
+}
+
+/* epoll with a timeout in nanoseconds; NULL waits without limit. */
+static int wait_events(struct real_loop *self, const struct timespec *timeout)
+{
+	int n;
+
+	if (!self->no_pwait2) {
+		n = epoll_pwait2(self->epoll_fd, self->batch, BATCH, timeout, NULL);
+		if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+			return n;
+		self->no_pwait2 = true;
+	}
+	/* An epoll descriptor is readable when one of its own is ready. */
+	n = ppoll(&(struct pollfd){.fd = self->epoll_fd, .events = POLLIN}, 1, timeout, NULL);
+	if (n <= 0)
+		return n;
+	return epoll_wait(self->epoll_fd, self->batch, BATCH, 0);
+}
+
+static void drain_wake_fd(struct real_loop *self)
+{
+	uint64_t count;
+
+	if (read(self->wake_fd, &count, sizeof count) < 0) {
+		/* Nonblocking: another turn has taken it. */
+	}
+}
+
+static void deliver(struct real_loop *self)
+{
+	for (self->batch_at = 0; self->batch_at < self->batch_count; self->batch_at++) {
+		struct epoll_event *event = &self->batch[self->batch_at];
+		struct loop_watch *watch = event->data.ptr;
+		uint32_t ready;
+
+		if (!watch)
+			continue;
+		if (event->data.ptr == self) {
+			drain_wake_fd(self);
+			continue;
+		}
+		/* An earlier callback of this batch may have lost interest in a direction. */
+		ready = event->events & (watch->events | EPOLLERR | EPOLLHUP);
+		if (ready)
+			watch->fn(watch->arg, ready);
+	}
+	self->batch_count = 0;
+}
+
+static int real_wait(struct loop *loop, uint64_t until_ns)
+{
+	struct real_loop *self = real_of(loop);
+	struct timespec timeout = {0};
+	int n;
+
+	if (!self->slack_set) {
+		/* The default slack of 50 us is half the service time of a fast drive. */
+		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+		self->slack_set = true;
+	}
+	if (until_ns != 0 && until_ns != LOOP_NEVER) {
+		uint64_t now_ns = real_now_ns(loop);
+		uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+
+		timeout.tv_sec = (time_t)(left_ns / NS_PER_S);
+		timeout.tv_nsec = (long)(left_ns % NS_PER_S);
+	}
+	n = wait_events(self, until_ns == LOOP_NEVER ? NULL : &timeout);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	self->batch_count = n;
+	deliver(self);
+	return 0;
+}
+
+static void real_wake(struct loop *loop)
+{
+	int saved_errno = errno; /* this may be a signal handler */
+	uint64_t one = 1;
+
+	if (write(real_of(loop)->wake_fd, &one, sizeof one) < 0) {
+		/* Full means it is readable already. */
+	}
+	errno = saved_errno;
+}
+
+static int real_watch_add(struct loop *loop, struct loop_watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	if (epoll_ctl(real_of(loop)->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) < 0)
+		return -errno;
+	watch->events = events;
+	watch->active = true;
+	return 0;
+}
+
+static int real_watch_set(struct loop *loop, struct loop_watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	if (epoll_ctl(real_of(loop)->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event) < 0)
+		return -errno;
+	watch->events = events;
+	return 0;
+}
+
+static void real_watch_del(struct loop *loop, struct loop_watch *watch)
+{
+	struct real_loop *self = real_of(loop);
+
+	/* Fails when the descriptor is closed already, which has removed it as well. */
+	epoll_ctl(self->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+	watch->active = false;
+	for (int i = self->batch_at + 1; i < self->batch_count; i++)
+		if (self->batch[i].data.ptr == watch)
+			self->batch[i].data.ptr = NULL;
+}
+
+static void real_free(struct loop *loop)
+{
+	struct real_loop *self = real_of(loop);
+
+	if (self->wake_fd >= 0)
+		close(self->wake_fd);
+	if (self->epoll_fd >= 0)
+		close(self->epoll_fd);
+	loop_done(loop);
+	free(self);
+}
+
+static const struct loop_ops real_ops = {
+    .now_ns = real_now_ns,
+    .wall_ns = real_wall_ns,
+    .wait = real_wait,
+    .wake = real_wake,
+    .watch_add = real_watch_add,
+    .watch_set = real_watch_set,
+    .watch_del = real_watch_del,
+    .free = real_free,
+    .is_virtual = false,
+};
+
+static int real_open(struct real_loop *self)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = self};
+
+	self->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (self->epoll_fd < 0)
+		return -errno;
+	self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (self->wake_fd < 0)
+		return -errno;
+	if (epoll_ctl(self->epoll_fd, EPOLL_CTL_ADD, self->wake_fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+int loop_new_real(struct loop **ret_loop)
+{
+	struct real_loop *self = calloc(1, sizeof *self);
+	int rc;
+
+	if (!self)
+		return -ENOMEM;
+	self->epoll_fd = self->wake_fd = -1;
+	rc = loop_init(&self->loop, &real_ops);
+	if (rc < 0) {
+		free(self);
+		return rc;
+	}
+	rc = real_open(self);
+	if (rc < 0) {
+		real_free(&self->loop);
+		return rc;
+	}
+	*ret_loop = &self->loop;
+	return 0;
+}

@@ -12,8 +12,9 @@
  * Ownership: everything decoded (strings, lists, nested structures) belongs to the cfg and lives
  * until cfg_free.  Threading: one thread at a time.
  * Units: sizes in bytes (`64KiB`, `1 GiB`, `512`; also kB/MB/GB decimal; a bare `64k` counts 1024),
- * durations in ns (`10ms`, `5 s`, `2m`, `1h`, `250us`), rates per second (`200/s`), percentages
- * as a fraction (`5%` gives 0.05).
+ * durations in ns (`10ms`, `5 s`, `2m`, `1h`, `250us`; only zero needs no unit), rates per second
+ * (`200/s`), percentages as a fraction (`5%` gives 0.05).
+ * A strict part of YAML is read: one document, no anchors, aliases, tags or duplicate keys.
  */
 #ifndef SANLAB_BASE_CONFIG_H
 #define SANLAB_BASE_CONFIG_H
@@ -94,11 +95,12 @@ void cfg_set(struct cfg *cfg, const char *assignment);
 
 /* Decodes the root mapping into OUT (zeroed first).  Errors are collected, decoding goes on. */
 void cfg_decode(struct cfg *cfg, const struct cfg_schema *schema, void *out);
-/* Decodes a CFG_UNION part: the same, for a node kept raw. */
+/* Decodes a CFG_UNION part: the same, for a node kept raw.  A key `type` is taken as what chose
+ * SCHEMA and need not be in it.  cfg_emit later writes the part by SCHEMA. */
 void cfg_decode_raw(struct cfg *cfg, const struct cfg_raw *raw, const struct cfg_schema *schema,
 		    void *out);
-/* For unions: the scalar text of a raw node (NULL if a mapping), the key and value node of its
- * INDEX-th entry (false at the end), the position of a node. */
+/* For unions: the scalar text of a raw node (NULL if a mapping), the key (NULL in a list) and
+ * value node of its INDEX-th entry (false at the end). */
 const char *cfg_raw_scalar(const struct cfg_raw *raw);
 bool cfg_raw_entry(const struct cfg_raw *raw, size_t index, const char **ret_key,
 		   struct cfg_raw *ret_value);
@@ -108,8 +110,12 @@ void cfg_error_raw(struct cfg *cfg, const struct cfg_raw *raw, const char *forma
  * CFG_UINT, CFG_PORTAL) into OUT; -EINVAL with a message in WHY. */
 int cfg_parse_scalar(enum cfg_type type, const char *text, void *out, char *why, size_t why_size);
 
-/* True when the file (or --set) gave the field itself rather than its default. */
+/* True when the file (or --set) gave the field itself rather than its default.  A structure has
+ * the address of its first field: ask for a field. */
 bool cfg_given(const struct cfg *cfg, const void *field);
+/* False when decoding has reported FIELD (a wrong value, or required and missing): cross-checks
+ * then stay silent instead of adding what only follows from it. */
+bool cfg_valid(const struct cfg *cfg, const void *field);
 /* Adds an error at the place FIELD (an address inside a decoded structure) was read from; the
  * nearest enclosing mapping's place when it was absent. */
 void cfg_error_at(struct cfg *cfg, const void *field, const char *format, ...)

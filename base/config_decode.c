@@ -153,6 +153,8 @@ static const char *kind_name(const struct cfg_node *node)
 /* A value that must be a scalar: its text, or NULL with the error reported. */
 static const char *scalar_text(struct cfg *cfg, const char *key, const struct cfg_node *node)
 {
+	if (node->broken)
+		return NULL;
 	if (node->kind != CFG_NODE_SCALAR)
 		cfg_message(cfg, cfg_node_place(node), "'%s' must be a single value, not %s", key,
 			    kind_name(node));
@@ -189,7 +191,7 @@ static void decode_items(struct cfg *cfg, const struct cfg_field *field,
 		if (field->type == CFG_STRINGS)
 			*(const char **)(void *)out = "";
 		cfg_field_register(cfg, out, item_size, cfg_node_place(item), true);
-		const char *text = item->broken ? NULL : scalar_text(cfg, field->key, item);
+		const char *text = scalar_text(cfg, field->key, item);
 		if (text)
 			decode_text(cfg, field,
 				    field->type == CFG_PORTALS ? CFG_PORTAL : CFG_STRING, text, out,
@@ -202,7 +204,7 @@ static void decode_list(struct cfg *cfg, const struct cfg_field *field, const st
 {
 	if (node->kind == CFG_NODE_SEQUENCE)
 		decode_items(cfg, field, node, list);
-	else if (!cfg_node_is_null(node)) /* `volumes:` alone is an empty list */
+	else if (!node->broken && !cfg_node_is_null(node)) /* `volumes:` alone is an empty list */
 		cfg_message(cfg, cfg_node_place(node), "'%s' must be a list, not %s", field->key,
 			    kind_name(node));
 }
@@ -212,13 +214,12 @@ static void decode_list(struct cfg *cfg, const struct cfg_field *field, const st
 static void decode_given(struct cfg *cfg, const struct cfg_field *field,
 			 const struct cfg_node *node, char *out)
 {
+	size_t before = cfg->message_count;
 	cfg_field_register(cfg, out, type_size(field), cfg_node_place(node), true);
-	if (node->broken)
-		return;
 	switch (field->type) {
 	case CFG_STRUCT:
 		decode_mapping(cfg, node, field->sub, out, cfg_node_place(node), false);
-		break;
+		return;
 	case CFG_LIST:
 	case CFG_STRINGS:
 	case CFG_PORTALS:
@@ -234,6 +235,8 @@ static void decode_given(struct cfg *cfg, const struct cfg_field *field,
 		break;
 	}
 	}
+	if (node->broken || (cfg->message_count != before && field->type != CFG_LIST))
+		cfg_field_wrong(cfg, out);
 }
 
 static void decode_absent(struct cfg *cfg, const struct cfg_field *field,
@@ -241,7 +244,10 @@ static void decode_absent(struct cfg *cfg, const struct cfg_field *field,
 			  struct cfg_place place)
 {
 	cfg_field_register(cfg, out, type_size(field), place, false);
-	if (field->required && complain) {
+	if (field->required) {
+		cfg_field_wrong(cfg, out);
+		if (!complain)
+			return;
 		cfg_message(cfg, place, "missing key '%s' in %s", field->key, schema->name);
 		if (field->help)
 			cfg_hint(cfg, "%s: %s", field->key, field->help);

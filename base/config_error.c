@@ -143,6 +143,13 @@ void cfg_field_register(struct cfg *cfg, const void *address, size_t size, struc
 	field->size = size > field->size ? size : field->size;
 	field->place = place;
 	field->given = given;
+	field->wrong = false;
+}
+
+void cfg_field_wrong(struct cfg *cfg, const void *address)
+{
+	if (cfg->field_slots)
+		cfg->fields[slot_of(cfg, address)].wrong = true;
 }
 
 /* The field at ADDRESS, else the smallest decoded structure around it, else NULL. */
@@ -169,6 +176,12 @@ bool cfg_given(const struct cfg *cfg, const void *field)
 {
 	const struct cfg_field_place *found = find_field(cfg, field, true);
 	return found && found->given;
+}
+
+bool cfg_valid(const struct cfg *cfg, const void *field)
+{
+	const struct cfg_field_place *found = find_field(cfg, field, true);
+	return !found || !found->wrong;
 }
 
 void cfg_error_at(struct cfg *cfg, const void *field, const char *format, ...)

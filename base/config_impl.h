@@ -56,6 +56,7 @@ struct cfg_field_place {
 	size_t size;
 	struct cfg_place place;
 	bool given;
+	bool wrong; /* decoding it has reported an error */
 };
 
 struct cfg_block;
@@ -102,6 +103,8 @@ void cfg_message(struct cfg *cfg, struct cfg_place place, const char *format, ..
     __attribute__((format(printf, 3, 4)));
 void cfg_field_register(struct cfg *cfg, const void *address, size_t size, struct cfg_place place,
 			bool given);
+
+void cfg_field_wrong(struct cfg *cfg, const void *address);
 
 /* config_value.c.  The canonical text of a value, which cfg_parse_scalar reads back. */
 void cfg_format_scalar(enum cfg_type type, const void *value, char *out, size_t size);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * MPIO's part of the lab file (`hosts: [{mpio: ...}]`) and how its timeouts reach the paths.
+ */
+#include "base/bytes.h"
+#include "initiator/mpio/mpio.h"
+
+static const struct cfg_field mpio_fields[] = {
+    {"policy", CFG_ENUM, offsetof(struct mpio_config, policy), .preset = "round-robin",
+     .names = mpio_policy_names, .help = "how the next path is chosen"},
+    {"rr-ios", CFG_UINT, offsetof(struct mpio_config, rr_ios), .preset = "1", .min = 1,
+     .max = 1000000, .help = "round-robin: I/Os on one path before the next takes over"},
+    {"preferred-path", CFG_UINT, offsetof(struct mpio_config, preferred_path), .preset = "0",
+     .max = 63, .help = "failover-only: the path used while it is up, counted from 0"},
+    {"no-path", CFG_DURATION, offsetof(struct mpio_config, no_path_ns), .preset = "20s",
+     .max = 3600e9, .help = "how long I/O waits for a path before it fails"},
+    {"reconnect-min", CFG_DURATION, offsetof(struct mpio_config, reconnect_min_ns),
+     .preset = "250ms", .min = 1e6, .max = 3600e9,
+     .help = "wait before the first new login of a lost path; doubles with each failure"},
+    {"reconnect-max", CFG_DURATION, offsetof(struct mpio_config, reconnect_max_ns), .preset = "4s",
+     .min = 1e6, .max = 3600e9, .help = "longest wait between two logins"},
+    {"io-timeout", CFG_DURATION, offsetof(struct mpio_config, io_timeout_ns), .preset = "5s",
+     .min = 1e6, .max = 3600e9, .help = "no answer for that long: the path counts as lost"},
+    {"keepalive", CFG_DURATION, offsetof(struct mpio_config, keepalive_ns), .preset = "1s",
+     .min = 1e6, .max = 3600e9, .help = "interval of NOPs on a path that is idle or stuck"},
+    {"tcp-user-timeout", CFG_DURATION, offsetof(struct mpio_config, tcp_user_timeout_ns),
+     .preset = "2s", .min = 1e6, .max = 3600e9,
+     .help = "unacknowledged TCP data older than that ends the connection"},
+    {"login-timeout", CFG_DURATION, offsetof(struct mpio_config, login_timeout_ns), .preset = "5s",
+     .min = 1e6, .max = 3600e9, .help = "how long one login may take"},
+    {"max-retries", CFG_UINT, offsetof(struct mpio_config, max_retries), .preset = "30",
+     .max = 1000000, .help = "retries of one I/O after BUSY, unit attention and the like"},
+    {"queue-depth", CFG_UINT, offsetof(struct mpio_config, queue_depth), .preset = "128", .min = 1,
+     .max = 4096, .help = "I/Os in flight on one path"},
+};
+
+const struct cfg_schema mpio_schema = {"mpio", sizeof(struct mpio_config), mpio_fields,
+				       ARRAY_SIZE(mpio_fields)};
+
+void mpio_path_config(const struct mpio_config *config, struct path_config *out)
+{
+	out->login_timeout_ns = config->login_timeout_ns;
+	out->tcp_user_timeout_ns = config->tcp_user_timeout_ns;
+	out->keepalive_ns = config->keepalive_ns;
+	out->io_timeout_ns = config->io_timeout_ns;
+	out->max_in_flight = (unsigned)config->queue_depth;
+}

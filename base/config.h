@@ -131,6 +131,10 @@ void cfg_print_errors(const struct cfg *cfg, FILE *to);
 /* Writes the tree (after --set) with every default filled in, as YAML. */
 int cfg_emit(const struct cfg *cfg, const struct cfg_schema *schema, FILE *to);
 
+/* Writes the reference of SCHEMA: one entry a key, PREFIX before each ("group."), with type,
+ * limits, default and help.  A CFG_UNION's `sub` is for this only. */
+void cfg_print_reference(const struct cfg_schema *schema, const char *prefix, FILE *to);
+
 /* The entry of NAMES (NULL-terminated) most like WORD, or NULL when nothing is near. */
 const char *cfg_nearest(const char *word, const char *const *names);
 

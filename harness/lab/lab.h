@@ -36,15 +36,17 @@ struct run_config {
 };
 
 /* Fault timeline: `- {at: 10s, path-down: {host: mbx1, path: 2}, for: 5s}`; `at` counts from the
- * start of the measured window. */
+ * start of the measured window.  The target carries them out, so they need a group. */
 enum fault_kind { FAULT_PATH_RESET, FAULT_PATH_DOWN, FAULT_PORTAL_DOWN, FAULT_ALL_PATHS_DOWN };
+extern const char *const fault_kind_names[]; /* "path-reset", ... as in the file */
 struct fault_config {
 	uint64_t at_ns, for_ns; /* for 0: until the end */
 	struct cfg_raw path_reset, path_down, portal_down, all_paths_down; /* exactly one given */
 	/* filled by lab_load */
 	int kind;
-	const char *host;
-	uint64_t path;            /* index into the host's paths, the lab's portal order */
+	const char *host;         /* NULL: every host (all-paths-down, portal-down) */
+	const char *volume;       /* whose paths are counted; the host's first unless given */
+	uint64_t path;            /* index from 0 as in lab_paths_of and in reports */
 	struct cfg_portal portal; /* resolved portal for all but all-paths-down */
 };
 
@@ -53,9 +55,12 @@ struct expect_config {
 	struct cfg_raw data_mismatches, io_errors, max_io_gap, path_share, achieved_iops,
 	    db_read_latency, db_write_latency, log_write_latency;
 	/* filled by lab_load */
-	const char *key;
-	int op;       /* enum expect_op */
-	double value; /* ns for times, fraction for percent, number else */
+	const char *key;  /* "max-io-gap" */
+	const char *text; /* as written: "<= 2s" */
+	int op;           /* enum expect_op */
+	/* ns for times; number for counts; fraction for achieved-iops (of the plan) and for
+	 * path-share ("within 1%": EXPECT_LE 0.01, how far a path's share may be from even). */
+	double value;
 };
 enum expect_op { EXPECT_EQ, EXPECT_LE, EXPECT_LT, EXPECT_GE, EXPECT_GT };
 
@@ -72,16 +77,34 @@ struct lab {
 	bool has_group;
 	struct cfg *cfg;
 	const struct workload_ops *workload_ops; /* NULL: no workload (target-only lab) */
+	void *workload_config; /* decoded by workload_ops->schema, for workload_ops->open */
 };
 
-/* Loads FILE, applies SETS (count assignments), checks everything.  On -EINVAL the errors have
- * been printed to stderr.  Only a lab with hosts and a workload can be run (lab_can_run). */
+/* Loads FILE, applies SETS (count assignments), checks everything.  Every failure has been printed
+ * to stderr (-EINVAL: the file's errors; else the file cannot be read).  Only a lab with hosts
+ * and a workload can be run (lab_can_run). */
 int lab_load(const char *file, const char *const *sets, size_t set_count, struct lab **ret_lab);
 /* As lab_load for a text (tests). */
 int lab_parse(const char *name, const char *text, size_t size, const char *const *sets,
 	      size_t set_count, FILE *errors_to, struct lab **ret_lab);
 struct lab *lab_free(struct lab *lab);
 bool lab_can_run(const struct lab *lab, struct err *err);
+/* The paths of one volume (or lun) of a host in the order in which everything counts them, from
+ * 0: faults, reports, `preferred-path`.  A group's volume: the portals of its pool's members in the
+ * order of the file, in style lun after the group portal.  A lun: its urls. */
+enum { LAB_MAX_PATHS = 64 };
+struct lab_path {
+	char portal[64];
+	const char *url; /* of a lun; NULL for a group's volume */
+};
+/* Returns how many; -ENOENT: the host has no such volume; -E2BIG: more than LAB_MAX_PATHS. */
+int lab_paths_of(const struct lab *lab, const struct host_config *host, const char *volume,
+		 struct lab_path paths[LAB_MAX_PATHS]);
+/* NULL: no such host. */
+const struct host_config *lab_find_host(const struct lab *lab, const char *name);
+/* The host's devices, volumes first, then luns: NULL beyond the end. */
+const char *lab_host_volume(const struct host_config *host, size_t index);
+
 /* The effective configuration as YAML. */
 int lab_emit(const struct lab *lab, FILE *to);
 /* Prints the reference of every key (from the schemas' help). */

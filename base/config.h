@@ -120,6 +120,9 @@ bool cfg_valid(const struct cfg *cfg, const void *field);
  * nearest enclosing mapping's place when it was absent. */
 void cfg_error_at(struct cfg *cfg, const void *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Errors unless the string at NAME is 1 to 32 characters of a-z, 0-9 and '-': names become parts of
+ * iSCSI names (RFC 3722), of file names and of --set paths. */
+void cfg_check_name(struct cfg *cfg, const char *const *name);
 /* Appends a remedy to the last error. */
 void cfg_hint(struct cfg *cfg, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

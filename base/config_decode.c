@@ -55,8 +55,7 @@ static void append_name(char *out, size_t size, const char *name)
 
 /* ---- scalars ---- */
 
-/* The limits of FIELD as words; false when it has none. */
-static bool limits_text(const struct cfg_field *field, char *out, size_t size)
+bool cfg_limits_text(const struct cfg_field *field, char *out, size_t size)
 {
 	char low[64], high[64];
 	if (field->min == 0 && field->max == 0)
@@ -78,7 +77,7 @@ static void check_range(struct cfg *cfg, const struct cfg_field *field, const ch
 	char limits[160];
 	double number;
 
-	if (!limits_text(field, limits, sizeof limits))
+	if (!cfg_limits_text(field, limits, sizeof limits))
 		return;
 	if (field->type == CFG_PERCENT || field->type == CFG_REAL) {
 		memcpy(&number, value, sizeof number);

@@ -193,6 +193,18 @@ void cfg_error_at(struct cfg *cfg, const void *field, const char *format, ...)
 	va_end(args);
 }
 
+void cfg_check_name(struct cfg *cfg, const char *const *name)
+{
+	enum { MOST = 32 };
+	if (!cfg_valid(cfg, name) || !*name)
+		return;
+	size_t length = strspn(*name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+	if (!length || length > MOST || (*name)[length])
+		cfg_error_at(cfg, name,
+			     "the name '%.60s' must be 1 to %d characters of a-z, 0-9 and '-'",
+			     *name, MOST);
+}
+
 void cfg_error_raw(struct cfg *cfg, const struct cfg_raw *raw, const char *format, ...)
 {
 	struct cfg_place place = {0};

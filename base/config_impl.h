@@ -106,6 +106,9 @@ void cfg_field_register(struct cfg *cfg, const void *address, size_t size, struc
 
 void cfg_field_wrong(struct cfg *cfg, const void *address);
 
+/* config_decode.c.  The limits of FIELD as words; false when it has none. */
+bool cfg_limits_text(const struct cfg_field *field, char *out, size_t size);
+
 /* config_value.c.  The canonical text of a value, which cfg_parse_scalar reads back. */
 void cfg_format_scalar(enum cfg_type type, const void *value, char *out, size_t size);
 /* As cfg_format_scalar for a limit of a field. */

@@ -6,7 +6,6 @@
  *
  * Limits are those of an EqualLogic group: 4 pools, 8 members a pool, 16 members in all.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -18,7 +17,6 @@ enum {
 	MAX_MEMBERS = 16,
 	MAX_MEMBER_PORTALS = 16,
 	MAX_VOLUMES = 256, /* LUNs of one target in peripheral addressing */
-	MAX_NAME = 32,
 };
 
 #define PORTAL_SLOTS (1 + MAX_MEMBERS * MAX_MEMBER_PORTALS)
@@ -107,20 +105,6 @@ struct owners {
 	size_t count;
 };
 
-/* Names become parts of iSCSI names (RFC 3722: lower case) and of file names. */
-static void check_name(struct cfg *cfg, const char *const *name)
-{
-	if (!cfg_valid(cfg, name))
-		return;
-	const char *p = *name;
-	while (islower((unsigned char)*p) || isdigit((unsigned char)*p) || *p == '-')
-		p++;
-	if (*p || p == *name || p - *name > MAX_NAME)
-		cfg_error_at(cfg, name,
-			     "the name '%.60s' must be 1 to %d characters of a-z, 0-9 and '-'",
-			     *name, MAX_NAME);
-}
-
 static void check_portal(struct cfg *cfg, struct owners *owners, const struct cfg_portal *portal,
 			 const char *owner)
 {
@@ -194,7 +178,7 @@ static void check_member(struct cfg *cfg, const struct group_config *config,
 {
 	const char *name = member->name ? member->name : "a member";
 
-	check_name(cfg, &member->name);
+	cfg_check_name(cfg, &member->name);
 	check_drives(cfg, member);
 	check_store(cfg, member);
 	if (member->portals.count > MAX_MEMBER_PORTALS)
@@ -222,7 +206,7 @@ static void check_pools(struct cfg *cfg, struct group_config *config)
 		check_portal(cfg, &owners, &config->portal, "the group");
 	for (size_t p = 0; p < config->pools.count; p++) {
 		struct member_config *members = pools[p].members.items;
-		check_name(cfg, &pools[p].name);
+		cfg_check_name(cfg, &pools[p].name);
 		for (size_t q = 0; pools[p].name && q < p; q++)
 			if (pools[q].name && !strcmp(pools[p].name, pools[q].name))
 				cfg_error_at(cfg, &pools[p].name, "there is a pool '%s' already",
@@ -315,7 +299,7 @@ static void check_volume(struct cfg *cfg, const struct group_config *config, siz
 {
 	const struct volume_config *volumes = config->volumes.items, *volume = &volumes[index];
 
-	check_name(cfg, &volume->name);
+	cfg_check_name(cfg, &volume->name);
 	for (size_t v = 0; volume->name && v < index; v++)
 		if (volumes[v].name && !strcmp(volumes[v].name, volume->name)) {
 			cfg_error_at(cfg, &volume->name, "there is a volume '%s' already",

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Loading a lab file: decode, then the checks of every part, then all errors in one go.
+ */
+#include "harness/lab/lab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "harness/lab/lab_impl.h"
+#include "harness/workload/workload.h"
+
+/* Finds `type` among the workload's keys, then decodes the rest by the schema it names. */
+static void decode_workload(struct lab *lab)
+{
+	const char *key, *type = NULL, *near;
+	struct cfg_raw value = {NULL};
+
+	if (!lab->workload.node)
+		return;
+	for (size_t i = 0; cfg_raw_entry(&lab->workload, i, &key, &value); i++)
+		if (key && !strcmp(key, "type")) {
+			type = cfg_raw_scalar(&value);
+			break;
+		}
+	if (!type) {
+		cfg_error_raw(lab->cfg, &lab->workload,
+			      "'workload' must be a mapping with a `type`");
+		cfg_hint(lab->cfg, "write workload: {type: exchange, ...}");
+		return;
+	}
+	const struct workload_ops *ops = workload_find(type);
+	if (!ops) {
+		cfg_error_raw(lab->cfg, &value, "there is no workload of type '%.60s'", type);
+		char known[200] = "";
+		for (size_t i = 0; workload_names[i]; i++) {
+			size_t used = strlen(known);
+			(void)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+				       workload_names[i]);
+		}
+		near = cfg_nearest(type, workload_names);
+		if (near)
+			cfg_hint(lab->cfg, "did you mean '%s'? allowed: %s", near, known);
+		else
+			cfg_hint(lab->cfg, "allowed: %s", known);
+		return;
+	}
+	lab->workload_config = calloc(1, ops->schema->size);
+	if (!lab->workload_config) {
+		cfg_error_raw(lab->cfg, &lab->workload, "out of memory");
+		return;
+	}
+	lab->workload_ops = ops;
+	cfg_decode_raw(lab->cfg, &lab->workload, ops->schema, lab->workload_config);
+}
+
+static void check_run(struct lab *lab)
+{
+	struct run_config *run = &lab->run;
+	if (cfg_valid(lab->cfg, &run->interval_ns) && cfg_valid(lab->cfg, &run->duration_ns) &&
+	    run->interval_ns > run->duration_ns)
+		cfg_error_at(lab->cfg, &run->interval_ns, "'interval' is longer than 'duration'");
+	else if (run->interval_ns &&
+		 (run->duration_ns + run->warmup_ns) / run->interval_ns > 1000000)
+		cfg_error_at(lab->cfg, &run->interval_ns,
+			     "'interval' is too short: more than 1000000 samples");
+}
+
+static bool group_given(const struct lab *lab)
+{
+	const struct group_config *group = &lab->group;
+	return cfg_given(lab->cfg, &group->style) || cfg_given(lab->cfg, &group->portal) ||
+	       cfg_given(lab->cfg, &group->pools) || cfg_given(lab->cfg, &group->volumes);
+}
+
+static void check_all(struct lab *lab)
+{
+	cfg_check_name(lab->cfg, &lab->name);
+	lab->has_group = group_given(lab);
+	if (lab->has_group)
+		group_config_check(lab->cfg, &lab->group);
+	else if (!lab->hosts.count && !cfg_error_count(lab->cfg))
+		cfg_error_at(lab->cfg, &lab->name,
+			     "the lab has neither a group nor hosts: there is nothing to do");
+	lab_check_hosts(lab);
+	decode_workload(lab);
+	check_run(lab);
+	lab_check_faults(lab);
+	lab_check_expect(lab);
+}
+
+/* Takes CFG. */
+static int load(struct cfg *cfg, const char *const *sets, size_t set_count, FILE *errors_to,
+		struct lab **ret_lab)
+{
+	struct lab *lab = calloc(1, sizeof *lab);
+	if (!lab) {
+		cfg_free(cfg);
+		return -ENOMEM;
+	}
+	/* A file that is not YAML has one kind of error; what is missing in it is unknown. */
+	bool readable = !cfg_error_count(cfg);
+	for (size_t i = 0; i < set_count; i++)
+		cfg_set(cfg, sets[i]);
+	cfg_decode(cfg, &lab_schema, lab);
+	lab->cfg = cfg;
+	if (readable)
+		check_all(lab);
+	if (cfg_error_count(cfg)) {
+		cfg_print_errors(cfg, errors_to);
+		lab_free(lab);
+		return -EINVAL;
+	}
+	*ret_lab = lab;
+	return 0;
+}
+
+int lab_load(const char *file, const char *const *sets, size_t set_count, struct lab **ret_lab)
+{
+	struct err err = {0};
+	struct cfg *cfg = NULL;
+	int rc = cfg_open(file, &cfg, &err);
+	if (rc) {
+		err_print(&err);
+		return rc;
+	}
+	return load(cfg, sets, set_count, stderr, ret_lab);
+}
+
+int lab_parse(const char *name, const char *text, size_t size, const char *const *sets,
+	      size_t set_count, FILE *errors_to, struct lab **ret_lab)
+{
+	struct cfg *cfg = NULL;
+	int rc = cfg_parse(name, text, size, &cfg);
+	return rc ? rc : load(cfg, sets, set_count, errors_to, ret_lab);
+}
+
+struct lab *lab_free(struct lab *lab)
+{
+	if (!lab)
+		return NULL;
+	free(lab->workload_config);
+	cfg_free(lab->cfg);
+	free(lab);
+	return NULL;
+}
+
+bool lab_can_run(const struct lab *lab, struct err *err)
+{
+	if (!lab->hosts.count) {
+		err_set(err, -EINVAL, "lab '%s' has no hosts: nobody would do any I/O", lab->name);
+		err_hint(err, "serve it with `sanlab target`, or add hosts and a workload");
+		return false;
+	}
+	if (!lab->workload_ops) {
+		err_set(err, -EINVAL, "lab '%s' has no workload", lab->name);
+		err_hint(err, "add workload: {type: exchange, ...}");
+		return false;
+	}
+	return true;
+}
+
+int lab_emit(const struct lab *lab, FILE *to)
+{
+	return cfg_emit(lab->cfg, &lab_schema, to);
+}
+
+void lab_print_reference(FILE *to)
+{
+	(void)fprintf(to, "The lab file: keys, types, limits and defaults.  [] marks the elements "
+			  "of a list.\n\n");
+	cfg_print_reference(&lab_schema, "", to);
+	for (size_t i = 0; workload_names[i]; i++) {
+		const struct workload_ops *ops = workload_find(workload_names[i]);
+		if (!ops)
+			continue;
+		(void)fprintf(to, "\nworkload: {type: %s}: %s\n\n", ops->name,
+			      ops->help ? ops->help : "");
+		cfg_print_reference(ops->schema, "workload.", to);
+	}
+}

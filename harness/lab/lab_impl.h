@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of harness/lab share; private to them.
+ */
+#ifndef SANLAB_HARNESS_LAB_LAB_IMPL_H
+#define SANLAB_HARNESS_LAB_LAB_IMPL_H
+
+#include "harness/lab/lab.h"
+
+extern const struct cfg_schema lab_schema; /* schema.c */
+
+/* `path-reset: {...}` and the other kinds of faults: which keys they take. */
+struct fault_args {
+	const char *host, *volume;
+	uint64_t path;
+	struct cfg_portal portal;
+};
+extern const struct cfg_schema fault_path_schema, fault_portal_schema, fault_host_schema;
+
+/* Each adds its errors to lab->cfg and fills what its part of struct lab says. */
+void lab_check_hosts(struct lab *lab);
+void lab_check_faults(struct lab *lab);
+void lab_check_expect(struct lab *lab);
+
+#endif

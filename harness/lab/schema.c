@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lab file's schema: every room's part composed.
+ */
+#include "base/bytes.h"
+#include "harness/lab/lab_impl.h"
+
+const char *const stack_names[] = {[STACK_DIRECT] = "direct", NULL};
+
+const char *const fault_kind_names[] = {
+    [FAULT_PATH_RESET] = "path-reset",
+    [FAULT_PATH_DOWN] = "path-down",
+    [FAULT_PORTAL_DOWN] = "portal-down",
+    [FAULT_ALL_PATHS_DOWN] = "all-paths-down",
+    NULL,
+};
+
+#define SCHEMA(label, type, table)                            \
+	{                                                     \
+		label, sizeof(type), table, ARRAY_SIZE(table) \
+	}
+#define AT(member) offsetof(struct THIS, member)
+
+/* ---- hosts ---- */
+
+#define THIS lun_config
+static const struct cfg_field lun_fields[] = {
+    {"name", CFG_STRING, AT(name), .required = true, .help = "a-z, 0-9 and '-'"},
+    {"urls", CFG_STRINGS, AT(urls), .required = true,
+     .help = "one path each: iscsi://[user%pass@]host[:port]/iqn/lun"},
+};
+#undef THIS
+static const struct cfg_schema lun_schema = SCHEMA("lun", struct lun_config, lun_fields);
+
+#define THIS host_config
+static const struct cfg_field host_fields[] = {
+    {"name", CFG_STRING, AT(name), .required = true, .help = "a-z, 0-9 and '-'"},
+    {"stack", CFG_ENUM, AT(stack), .preset = "direct", .names = stack_names,
+     .help = "what lies between the workload and MPIO"},
+    {"mpio", CFG_STRUCT, AT(mpio), .sub = &mpio_schema, .help = "multipath settings"},
+    {"volumes", CFG_STRINGS, AT(volumes),
+     .help = "volumes of the lab's group; a volume has one host"},
+    {"luns", CFG_LIST, AT(luns), .sub = &lun_schema,
+     .help = "logical units of targets that exist already"},
+};
+#undef THIS
+static const struct cfg_schema host_schema = SCHEMA("host", struct host_config, host_fields);
+
+/* ---- run ---- */
+
+#define THIS run_config
+static const struct cfg_field run_fields[] = {
+    {"warmup", CFG_DURATION, AT(warmup_ns), .preset = "5s", .max = 86400e9,
+     .help = "load before the measured window"},
+    {"duration", CFG_DURATION, AT(duration_ns), .preset = "30s", .min = 1e8, .max = 30 * 86400e9,
+     .help = "length of the measured window"},
+    {"interval", CFG_DURATION, AT(interval_ns), .preset = "1s", .min = 1e7, .max = 3600e9,
+     .help = "length of one sample"},
+    {"verify", CFG_BOOL, AT(verify), .preset = "true",
+     .help = "read everything that was written back at the end"},
+    {"drain-limit", CFG_DURATION, AT(drain_limit_ns), .preset = "30s", .min = 1e8, .max = 3600e9,
+     .help = "how long the last I/Os may take"},
+};
+#undef THIS
+static const struct cfg_schema run_schema = SCHEMA("run", struct run_config, run_fields);
+
+/* ---- faults ---- */
+
+#define THIS fault_args
+static const struct cfg_field fault_path_fields[] = {
+    {"host", CFG_STRING, AT(host), .required = true, .help = "whose path"},
+    {"path", CFG_UINT, AT(path), .required = true, .max = LAB_MAX_PATHS - 1,
+     .help = "number of the path, counted from 0 as in reports"},
+    {"volume", CFG_STRING, AT(volume),
+     .help = "whose paths are counted; the host's first volume unless given"},
+};
+static const struct cfg_field fault_portal_fields[] = {
+    {"portal", CFG_PORTAL, AT(portal), .required = true,
+     .help = "a portal of the group or of a member"},
+};
+static const struct cfg_field fault_host_fields[] = {
+    {"host", CFG_STRING, AT(host), .help = "whose paths; every host's unless given"},
+};
+#undef THIS
+const struct cfg_schema fault_path_schema =
+    SCHEMA("path fault", struct fault_args, fault_path_fields);
+const struct cfg_schema fault_portal_schema =
+    SCHEMA("portal fault", struct fault_args, fault_portal_fields);
+const struct cfg_schema fault_host_schema =
+    SCHEMA("host fault", struct fault_args, fault_host_fields);
+
+#define THIS fault_config
+static const struct cfg_field fault_fields[] = {
+    {"at", CFG_DURATION, AT(at_ns), .required = true, .max = 30 * 86400e9,
+     .help = "when it begins, from the start of the measured window"},
+    {"for", CFG_DURATION, AT(for_ns), .max = 30 * 86400e9,
+     .help = "how long it lasts; until the end unless given"},
+    {"path-reset", CFG_UNION, AT(path_reset), .sub = &fault_path_schema,
+     .help = "the target resets the TCP connections of one path; they may come back at once"},
+    {"path-down", CFG_UNION, AT(path_down), .sub = &fault_path_schema,
+     .help = "one path of one host is reset and refused"},
+    {"portal-down", CFG_UNION, AT(portal_down), .sub = &fault_portal_schema,
+     .help = "a portal resets its connections and stops listening"},
+    {"all-paths-down", CFG_UNION, AT(all_paths_down), .sub = &fault_host_schema,
+     .help = "every path of a host, or of all hosts, goes down"},
+};
+#undef THIS
+static const struct cfg_schema fault_schema = SCHEMA("fault", struct fault_config, fault_fields);
+
+/* ---- expectations ---- */
+
+#define THIS expect_config
+static const struct cfg_field expect_fields[] = {
+    {"data-mismatches", CFG_UNION, AT(data_mismatches),
+     .help = "pages that read back wrong, such as 0"},
+    {"io-errors", CFG_UNION, AT(io_errors), .help = "I/Os that failed, such as 0"},
+    {"max-io-gap", CFG_UNION, AT(max_io_gap),
+     .help = "longest time without a completion while I/O was due, such as \"<= 2s\""},
+    {"path-share", CFG_UNION, AT(path_share),
+     .help = "how even the paths share a volume's I/Os, such as within 1%"},
+    {"achieved-iops", CFG_UNION, AT(achieved_iops),
+     .help = "transactional I/Os of the planned ones, such as \">= 95%\""},
+    {"db-read-latency", CFG_UNION, AT(db_read_latency), .help = "average, such as \"< 20ms\""},
+    {"db-write-latency", CFG_UNION, AT(db_write_latency), .help = "average, such as \"< 20ms\""},
+    {"log-write-latency", CFG_UNION, AT(log_write_latency), .help = "average, such as \"< 10ms\""},
+};
+#undef THIS
+static const struct cfg_schema expect_schema =
+    SCHEMA("expectation", struct expect_config, expect_fields);
+
+/* ---- the whole ---- */
+
+#define THIS lab
+static const struct cfg_field lab_fields[] = {
+    {"name", CFG_STRING, AT(name), .required = true,
+     .help = "a-z, 0-9 and '-'; part of every iSCSI name"},
+    {"seed", CFG_UINT, AT(seed), .preset = "1",
+     .help = "all chance follows from it: equal seeds give equal loads"},
+    {"group", CFG_STRUCT, AT(group), .sub = &group_schema,
+     .help = "what the target exports; left out: hosts use luns that exist already"},
+    {"hosts", CFG_LIST, AT(hosts), .sub = &host_schema,
+     .help = "who does the I/O; left out: the lab is for `sanlab target` only"},
+    {"workload", CFG_UNION, AT(workload), .help = "what the hosts do, {type: NAME, ...}"},
+    {"run", CFG_STRUCT, AT(run), .sub = &run_schema, .help = "how long and how it is sampled"},
+    {"faults", CFG_LIST, AT(faults), .sub = &fault_schema,
+     .help = "timeline of faults, one kind each"},
+    {"expect", CFG_LIST, AT(expect), .sub = &expect_schema,
+     .help = "each one key and one condition; each becomes a verdict"},
+};
+#undef THIS
+const struct cfg_schema lab_schema = SCHEMA("the lab", struct lab, lab_fields);

@@ -24,8 +24,8 @@ struct buf {
 	struct buf *next; /* private: free list */
 };
 
-struct buf_pool *buf_pool_new(size_t limit_bytes);            /* NULL: out of memory */
-struct buf_pool *buf_pool_free(struct buf_pool *pool);        /* all buffers must be back */
+struct buf_pool *buf_pool_new(size_t limit_bytes);	       /* NULL: out of memory */
+struct buf_pool *buf_pool_free(struct buf_pool *pool);	       /* all buffers must be back */
 struct buf *buf_new(struct buf_pool *pool, size_t size_bytes); /* one reference */
 struct buf *buf_ref(struct buf *buf);
 struct buf *buf_unref(struct buf *buf); /* NULL is fine; returns NULL */

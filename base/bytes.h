@@ -63,9 +63,9 @@ static inline void put_be64(void *p, uint64_t v)
 	memcpy(p, &v, sizeof v);
 }
 
-#define ARRAY_SIZE(a)         (sizeof(a) / sizeof((a)[0]))
-#define MIN_OF(a, b)          ((a) < (b) ? (a) : (b))
-#define MAX_OF(a, b)          ((a) > (b) ? (a) : (b))
+#define ARRAY_SIZE(a)	      (sizeof(a) / sizeof((a)[0]))
+#define MIN_OF(a, b)	      ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b)	      ((a) > (b) ? (a) : (b))
 #define container_of(p, t, m) ((t *)(void *)((char *)(p)-offsetof(t, m)))
 
 static inline uint64_t round_up_u64(uint64_t v, uint64_t unit)
@@ -76,9 +76,9 @@ static inline uint64_t round_up_u64(uint64_t v, uint64_t unit)
 #define NS_PER_S  UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_US UINT64_C(1000)
-#define KIB       UINT64_C(1024)
-#define MIB       (KIB * 1024)
-#define GIB       (MIB * 1024)
-#define TIB       (GIB * 1024)
+#define KIB	  UINT64_C(1024)
+#define MIB	  (KIB * 1024)
+#define GIB	  (MIB * 1024)
+#define TIB	  (GIB * 1024)
 
 #endif

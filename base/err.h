@@ -18,13 +18,14 @@ enum exit_code {
 };
 
 struct err {
-	int code;        /* negative errno; 0 while unset */
-	char what[400];  /* "cannot listen on 127.0.0.1:3260: address already in use" */
+	int code;	 /* negative errno; 0 while unset */
+	char what[400];	 /* "cannot listen on 127.0.0.1:3260: address already in use" */
 	char where[200]; /* "quickstart.yaml:12:5", a path, a portal; may be empty */
-	char hint[300];  /* the remedy; may be empty */
+	char hint[300];	 /* the remedy; may be empty */
 };
 
-/* Fills ERR (if not NULL; an error already set is kept: the first cause counts) and returns CODE. */
+/* Fills ERR (if not NULL; an error already set is kept: the first cause counts) and returns CODE.
+ */
 int err_set(struct err *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void err_where(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

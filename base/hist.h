@@ -26,7 +26,7 @@ struct hist {
 void hist_reset(struct hist *hist);
 void hist_record(struct hist *hist, uint64_t value_ns);
 void hist_merge(struct hist *into, const struct hist *from);
-double hist_mean_ns(const struct hist *hist);                      /* 0 when empty */
+double hist_mean_ns(const struct hist *hist);			     /* 0 when empty */
 uint64_t hist_quantile_ns(const struct hist *hist, double quantile); /* quantile in [0, 1] */
 uint64_t hist_bucket_low_ns(unsigned index);  /* smallest value of the bucket */
 uint64_t hist_bucket_high_ns(unsigned index); /* largest value of the bucket */

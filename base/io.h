@@ -44,7 +44,7 @@ struct io {
 	unsigned iov_count;
 	int status; /* valid in done */
 	void (*done)(struct io *io);
-	void *owner;    /* the submitter's */
+	void *owner;	 /* the submitter's */
 	struct io *link; /* free for the layer that holds the io: queues, free lists */
 };
 

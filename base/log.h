@@ -16,10 +16,10 @@ void log_at(enum log_level level, const char *format, ...) __attribute__((format
 #define log_error(...) log_at(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_at(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_at(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...)                                                                             \
-	do {                                                                                       \
-		if (log_get_level() >= LOG_LEVEL_DEBUG)                                            \
-			log_at(LOG_LEVEL_DEBUG, __VA_ARGS__);                                      \
+#define log_debug(...)                                        \
+	do {                                                  \
+		if (log_get_level() >= LOG_LEVEL_DEBUG)       \
+			log_at(LOG_LEVEL_DEBUG, __VA_ARGS__); \
 	} while (0)
 
 #endif

@@ -28,7 +28,7 @@ struct loop_timer {
 	void *arg;
 	uint64_t deadline_ns;
 	uint64_t order; /* private */
-	size_t slot;    /* private: heap position + 1, 0 while idle */
+	size_t slot;	/* private: heap position + 1, 0 while idle */
 };
 
 /* Runs once before the loop next waits: the place to flush what a turn has gathered. */
@@ -36,12 +36,12 @@ struct loop_task {
 	loop_fn fn;
 	void *arg;
 	struct loop_task *next; /* private */
-	bool queued;            /* private */
+	bool queued;		/* private */
 };
 
 struct loop_watch {
 	int fd;
-	uint32_t events;                       /* EPOLLIN | EPOLLOUT ... as last set */
+	uint32_t events;		       /* EPOLLIN | EPOLLOUT ... as last set */
 	void (*fn)(void *arg, uint32_t ready); /* ready: EPOLL* bits */
 	void *arg;
 	bool active; /* private */

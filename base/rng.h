@@ -15,9 +15,9 @@ struct rng {
 
 void rng_init(struct rng *rng, uint64_t seed, uint64_t stream);
 uint64_t rng_u64(struct rng *rng);
-uint64_t rng_below(struct rng *rng, uint64_t limit);    /* uniform in [0, limit), limit > 0 */
-double rng_unit(struct rng *rng);                       /* uniform in [0, 1) */
-double rng_exponential(struct rng *rng, double mean);   /* Poisson arrivals' gaps */
+uint64_t rng_below(struct rng *rng, uint64_t limit);	/* uniform in [0, limit), limit > 0 */
+double rng_unit(struct rng *rng);			/* uniform in [0, 1) */
+double rng_exponential(struct rng *rng, double mean);	/* Poisson arrivals' gaps */
 void rng_fill(struct rng *rng, void *buf, size_t size); /* bytes */
 
 /* A stable 64-bit hash of a string, to derive stream numbers from names. */

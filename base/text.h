@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-char *text_duration(char *out, size_t size, double ns);   /* "842 ns", "1.84 s", "12.3 ms" */
-char *text_bytes(char *out, size_t size, double bytes);   /* "4.0 KiB", "1.2 GiB" */
+char *text_duration(char *out, size_t size, double ns);	     /* "842 ns", "1.84 s", "12.3 ms" */
+char *text_bytes(char *out, size_t size, double bytes);	     /* "4.0 KiB", "1.2 GiB" */
 char *text_rate(char *out, size_t size, double bytes_per_s); /* "31.2 MiB/s" */
 /* "2026-11-30T10:04:39.123Z" from nanoseconds since 1970. */
 char *text_utc(char *out, size_t size, uint64_t wall_ns);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Puts the target together: group (array), SCSI device, one SCSI target per volume (style
- * equallogic) or one for all (style lun), and the portals.
+ * Puts the target together: group (array), exports (SCSI targets) and portals.
  */
 #include "target/target.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "target/export.h"
 
 /* Payload in flight over all sessions; beyond it commands end with BUSY. */
 #define BUFFER_LIMIT_BYTES (512 * MIB)
@@ -18,58 +17,11 @@ struct target {
 	struct loop *loop;
 	struct buf_pool *buffers;
 	struct group *group;
-	struct scsi_device *device;
-	struct scsi_target **scsi_targets;
-	size_t scsi_target_count;
+	struct exports exports;
 	struct iscsi_server *server;
 	const char *lab_name;
 	enum group_style style;
 };
-
-int target_iqn(char *out, size_t size, enum group_style style, const char *lab, const char *volume)
-{
-	if (style == GROUP_STYLE_LUN)
-		return snprintf(out, size, "iqn.2026-11.test.sanlab:%s", lab);
-	return snprintf(out, size, "iqn.2026-11.test.sanlab:%s:%s", lab, volume);
-}
-
-static int add_scsi_target(struct target *target, const char *volume, struct scsi_target **ret)
-{
-	char iqn[224];
-	struct scsi_target *scsi;
-
-	target_iqn(iqn, sizeof iqn, target->style, target->lab_name, volume);
-	scsi = scsi_target_new(target->device, iqn);
-	if (!scsi)
-		return -ENOMEM;
-	target->scsi_targets[target->scsi_target_count++] = scsi;
-	*ret = scsi;
-	return iscsi_server_add_target(target->server, scsi);
-}
-
-static int export_volumes(struct target *target)
-{
-	size_t count = group_volume_count(target->group);
-	struct scsi_target *scsi = NULL;
-
-	target->scsi_targets = calloc(count + 1, sizeof(*target->scsi_targets));
-	if (!target->scsi_targets)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		struct volume *volume = group_volume(target->group, i);
-		bool shared = target->style == GROUP_STYLE_LUN;
-		struct scsi_lu *lu = scsi_device_add(target->device, volume);
-		int r = lu ? 0 : -ENOMEM;
-
-		if (!r && (!scsi || !shared))
-			r = add_scsi_target(target, volume_name(volume), &scsi);
-		if (!r)
-			r = scsi_target_add_lun(scsi, shared ? (unsigned)i : 0, lu);
-		if (r)
-			return r;
-	}
-	return 0;
-}
 
 static int listen_on(struct target *target, const struct cfg_portal *address, const char *owner,
 		     bool redirects, struct err *err)
@@ -108,6 +60,16 @@ static int listen_everywhere(struct target *target, const struct group_config *c
 	return r;
 }
 
+static int serve_exports(struct target *target)
+{
+	int r = exports_open(target->loop, target->buffers, target->group, target->style,
+			     target->lab_name, &target->exports);
+
+	for (size_t i = 0; !r && i < target->exports.count; i++)
+		r = iscsi_server_add_target(target->server, target->exports.targets[i]);
+	return r;
+}
+
 int target_start(struct loop *loop, const struct group_config *config, const char *lab_name,
 		 uint64_t seed, struct target **ret_target, struct err *err)
 {
@@ -123,13 +85,9 @@ int target_start(struct loop *loop, const struct group_config *config, const cha
 	r = target->buffers ? group_open(loop, config, lab_name, seed, &target->group, err)
 			    : -ENOMEM;
 	if (!r) {
-		target->device = scsi_device_new(loop, target->buffers);
 		target->server = iscsi_server_new(loop, target->buffers);
-		if (!target->device || !target->server)
-			r = -ENOMEM;
+		r = target->server ? serve_exports(target) : -ENOMEM;
 	}
-	if (!r)
-		r = export_volumes(target);
 	if (!r)
 		r = listen_everywhere(target, config, err);
 	if (r) {
@@ -146,11 +104,7 @@ struct target *target_stop(struct target *target)
 		return NULL;
 	if (target->server)
 		iscsi_server_free(target->server);
-	for (size_t i = 0; i < target->scsi_target_count; i++)
-		scsi_target_free(target->scsi_targets[i]);
-	free(target->scsi_targets);
-	if (target->device)
-		scsi_device_free(target->device);
+	exports_close(&target->exports);
 	if (target->group)
 		group_close(target->group);
 	if (target->buffers)

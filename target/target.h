@@ -15,11 +15,6 @@
 
 struct target;
 
-/* The iSCSI name of a volume: iqn.2026-11.test.sanlab:LAB:VOLUME (style equallogic), or of the
- * group: iqn.2026-11.test.sanlab:LAB (style lun; volumes are LUNs in the lab file's order).
- * Bytes as for snprintf. */
-int target_iqn(char *out, size_t size, enum group_style style, const char *lab, const char *volume);
-
 /* Opens stores and listens on every portal.  -EADDRINUSE and the like come with ERR filled. */
 int target_start(struct loop *loop, const struct group_config *config, const char *lab_name,
 		 uint64_t seed, struct target **ret_target, struct err *err);

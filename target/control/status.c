@@ -4,6 +4,7 @@
  */
 #include "base/bytes.h"
 #include "target/control/control.h"
+#include "target/export.h"
 #include "target/target.h"
 
 /* Counter structures hold uint64_t only; a table names them. */
@@ -102,7 +103,7 @@ static json_t *volume_status(struct target *target, struct volume *volume)
 	char iqn[224];
 	json_t *status;
 
-	target_iqn(iqn, sizeof iqn, target_style(target), target_lab_name(target),
+	export_iqn(iqn, sizeof iqn, target_style(target), target_lab_name(target),
 		   volume_name(volume));
 	status = json_pack("{s:s, s:s, s:I, s:I, s:b, s:I}", "volume", volume_name(volume),
 			   "target", iqn, "size_bytes",

@@ -39,22 +39,24 @@ struct stream_counters {
 };
 
 struct stream {
-	const char *name;   /* "db-read", "db-write", "log-write", "bdm-read", "log-read", ... */
+	const char *name; /* "db-read", "db-write", "log-write", "bdm-read", "log-read", ... */
 	const char *host, *volume;
 	bool write;
-	double planned_per_s; /* 0: closed loop */
+	double planned_per_s;	      /* 0: closed loop */
 	struct stream_counters total; /* since workload_reset_counters */
 	struct stream_counters interval;
 	uint64_t in_flight;
-	uint64_t last_end_ns, max_gap_ns; /* longest time without a completion while I/O was due */
+	uint64_t last_end_ns, max_gap_ns; /* longest time without a success while I/O was due */
+	uint64_t due_since_ns; /* I/O has been due since then without a success; 0: none is due */
+	uint64_t backlog;      /* arrivals that waited because too many were outstanding */
 };
 
 enum mismatch_kind {
-	MISMATCH_CORRUPT,       /* checksum wrong */
-	MISMATCH_TORN,          /* generations mixed inside a page */
-	MISMATCH_MISDIRECTED,   /* another page's or volume's identity */
-	MISMATCH_STALE,         /* older generation: lost or stale write */
-	MISMATCH_FOREIGN,       /* another run's page */
+	MISMATCH_CORRUPT,	/* checksum wrong */
+	MISMATCH_TORN,		/* generations mixed inside a page */
+	MISMATCH_MISDIRECTED,	/* another page's or volume's identity */
+	MISMATCH_STALE,		/* older generation: lost or stale write */
+	MISMATCH_FOREIGN,	/* another run's page */
 	MISMATCH_NEVER_WRITTEN, /* unwritten page is not zero, or written page reads as zeros */
 	MISMATCH_KINDS,
 };
@@ -69,9 +71,9 @@ struct mismatch {
 };
 
 struct workload_check {
-	uint64_t pages_checked;     /* during the run */
-	uint64_t pages_read_back;   /* at the end */
-	uint64_t pages_written;     /* distinct pages with at least one acknowledged write */
+	uint64_t pages_checked;	     /* during the run */
+	uint64_t pages_read_back;    /* at the end */
+	uint64_t pages_written;	     /* distinct pages with at least one acknowledged write */
 	uint64_t pages_not_readable; /* read-back I/O errors */
 	uint64_t mismatches[MISMATCH_KINDS];
 };
@@ -79,8 +81,8 @@ struct workload_check {
 /* What the plan was, for the achieved-IOPS verdict: transactional = database reads + writes. */
 struct workload_plan {
 	double transactional_iops; /* planned, all devices */
-	double total_iops;         /* with log, maintenance and replication streams */
-	const char *summary;       /* "exchange-2010: 5 databases, 5000 mailboxes x 0.200 IOPS" */
+	double total_iops;	   /* with log, maintenance and replication streams */
+	const char *summary;	   /* "exchange-2010: 5 databases, 5000 mailboxes x 0.200 IOPS" */
 };
 
 struct workload;
@@ -102,8 +104,8 @@ struct workload_ops {
 	const char *help;
 	const struct cfg_schema *schema;
 	/* Checks a decoded configuration against the devices' sizes etc. happen in open. */
-	int (*open)(const struct workload_env *env, const void *config, struct workload **ret_workload,
-		    struct err *err);
+	int (*open)(const struct workload_env *env, const void *config,
+		    struct workload **ret_workload, struct err *err);
 	void (*prepare)(struct workload *workload, workload_fn done, void *arg);
 	void (*start)(struct workload *workload);
 	void (*stop)(struct workload *workload, workload_fn drained, void *arg);
@@ -124,6 +126,12 @@ const struct workload_ops *workload_find(const char *name);
 extern const char *const workload_names[];
 /* Zeroes totals (the measured window begins); intervals as well. */
 void workload_reset_counters(struct workload *workload);
+/* Counts the I/O that is open at NOW_NS into max_gap_ns (the measured window ends). */
+void workload_close_gaps(struct workload *workload, uint64_t now_ns);
+/* Begins a new sample: zeroes the intervals. */
+void workload_reset_intervals(struct workload *workload);
+/* Accounts one I/O that begins (submitted now, intended then); used by the kinds. */
+void stream_begin(struct stream *stream, uint64_t intended_ns);
 /* Accounts one ended I/O; used by the kinds. */
 void stream_account(struct stream *stream, uint64_t intended_ns, uint64_t submitted_ns,
 		    uint64_t end_ns, uint64_t bytes, int status);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The configuration of the Exchange workload, its presets, and the rates that follow from both.
+ *
+ * Sizes and ratios are those of a public Jetstress 2013 report (QNAP ES1640DC: per database 37.3
+ * reads/s of 33,350 B, 20.7 writes/s of 36,852 B, 5.3 log writes/s of 20,620 B, 9.0 maintenance
+ * reads/s of 261 KB), scaled to mailboxes x IOPS per mailbox.
+ */
+#ifndef SANLAB_HARNESS_WORKLOAD_EXCHANGE_PROFILE_H
+#define SANLAB_HARNESS_WORKLOAD_EXCHANGE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "harness/workload/workload.h"
+
+#define EXCHANGE_PAGE_BYTES	(32 * KIB)
+#define EXCHANGE_SEGMENT_BYTES	(4 * KIB)
+#define EXCHANGE_IO_BYTES_MAX	(256 * KIB)
+#define EXCHANGE_LOG_FILE_BYTES (1 * MIB)
+#define EXCHANGE_PREFILL_PRESET (64 * MIB)
+
+enum exchange_unwritten {
+	EXCHANGE_UNWRITTEN_AUTO,
+	EXCHANGE_UNWRITTEN_ZEROS,
+	EXCHANGE_UNWRITTEN_ANY
+};
+
+struct exchange_config {
+	const char *type;
+	int profile;
+	uint64_t mailboxes;
+	double iops_per_mailbox; /* 0: the profile's */
+	uint64_t copies;	 /* 0: the profile's */
+	uint64_t database_bytes; /* per volume; 0: what the log leaves */
+	uint64_t log_bytes;
+	uint64_t prefill_bytes;
+	double read_share; /* 0: the profile's */
+	bool bdm;
+	double bdm_per_s; /* per database */
+	int unwritten;	  /* enum exchange_unwritten */
+	bool log_fua;
+	uint64_t max_outstanding;
+};
+
+struct exchange_profile {
+	const char *name;
+	double iops_per_mailbox;
+	unsigned copies;
+	double read_share;	  /* database reads of database reads + writes */
+	double read_continuation; /* one more 32 KiB page in a read: geometric */
+	double write_continuation;
+	double log_per_write;	/* log writes per database write */
+	double log_write_bytes; /* mean */
+	double growth_share;	/* database writes that extend the database */
+};
+
+/* Of one database, per second. */
+struct exchange_rates {
+	const struct exchange_profile *profile;
+	double iops_per_mailbox;
+	unsigned copies;
+	double transactional, read, write, log_write, bdm, log_read;
+	double log_continuation; /* one more 4 KiB segment in a log write: geometric */
+};
+
+extern const struct cfg_schema exchange_schema;
+extern const struct workload_ops exchange_workload_ops;
+
+void exchange_rates(const struct exchange_config *config, unsigned databases,
+		    struct exchange_rates *ret_rates);
+
+#endif

@@ -19,9 +19,12 @@
  *      calls scsi_task_release.
  *
  * Abort: scsi_abort marks the task; its done still comes, with task->aborted set, once the
- * volume has let go of the buffers; no status is sent then.
+ * volume has let go of the buffers; no status is sent then.  A task that was prepared but not
+ * yet executed is done within scsi_abort; it must not be executed any more.  Tasks that were
+ * never accepted (SCSI_ENDED) or are done already are left alone: no further done comes.
  *
- * Threading: the loop's thread.  Ownership: tasks belong to the transport; in_buf to the task.
+ * Threading: the loop's thread.  Ownership: tasks belong to the transport, which zeroes their
+ * memory before the first use and keeps it as it is between uses; in_buf belongs to the task.
  */
 #ifndef SANLAB_TARGET_SCSI_SCSI_H
 #define SANLAB_TARGET_SCSI_SCSI_H
@@ -87,6 +90,12 @@ struct scsi_task {
 	struct iovec in_iov;
 	TAILQ_ENTRY(scsi_task) entry; /* the logical unit's task set */
 	bool in_task_set;
+	uint8_t phase;	    /* enum task_phase */
+	uint16_t lun_index; /* decoded LUN, valid when lu is set */
+	uint32_t step;	    /* UNMAP: the next descriptor */
+	uint8_t pump;	    /* UNMAP: whether its io is under way */
+	uint64_t sequence;  /* order of entry into the task set */
+	struct buf *scratch;
 };
 
 /* One target name.  A volume can be a LUN of several targets, but shares one scsi_lu. */
@@ -102,8 +111,8 @@ struct scsi_target *scsi_target_free(struct scsi_target *target);
 int scsi_target_add_lun(struct scsi_target *target, unsigned lun, struct scsi_lu *lu);
 const char *scsi_target_name(const struct scsi_target *target);
 
-/* A nexus begins with the POWER ON unit attention pending only if the device was just started
- * for it (29/00 once a nexus per logical unit is what initiators expect: see nexus.c). */
+/* A nexus begins with the POWER ON unit attention (29/00) pending, once per logical unit: what
+ * initiators expect of an array (see nexus.c). */
 struct scsi_nexus *scsi_nexus_new(struct scsi_target *target, const char *initiator_name,
 				  const uint8_t isid[6], uint16_t target_port_group,
 				  uint16_t relative_port);
@@ -117,7 +126,8 @@ void scsi_task_release(struct scsi_task *task);
 void scsi_abort(struct scsi_task *task);
 /* Task management beyond single tasks: resets every nexus' tasks of the LU (each task's done comes
  * with `aborted`), queues unit attention 29/03 for the other nexuses.  FINISHED is called when
- * all affected tasks have ended. Returns -ENXIO when the LUN does not exist. */
+ * all affected tasks have ended, possibly before scsi_reset_lu returns.  Returns -ENXIO when the
+ * LUN does not exist, -ENOMEM when nothing could be reset; FINISHED is not called then. */
 int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg);
 
 #endif

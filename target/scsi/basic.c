@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small SPC-4 and SBC-3 commands that touch no medium: TEST UNIT READY, REQUEST SENSE,
+ * REPORT LUNS, START STOP UNIT, PREVENT ALLOW MEDIUM REMOVAL.
+ */
+#include "target/scsi/internal.h"
+
+/* A disk array neither spins down nor ejects: these succeed and change nothing. */
+static void accept_execute(struct scsi_task *task)
+{
+	scsi_task_end(task);
+}
+
+static void request_sense_execute(struct scsi_task *task)
+{
+	uint32_t code = SENSE_LU_NOT_SUPPORTED;
+	uint8_t data[SCSI_SENSE_BYTES];
+
+	/* Reporting a unit attention here clears it, whatever the allocation length. */
+	if (task->lu)
+		code = scsi_ua_take(task->nexus, task->lun_index);
+	if (task->cdb[1] & 0x01) {
+		scsi_sense_put_descriptor(data, code);
+		scsi_task_reply(task, data, 8, task->cdb[4]);
+	} else {
+		scsi_sense_put_fixed(data, code);
+		scsi_task_reply(task, data, SCSI_SENSE_BYTES, task->cdb[4]);
+	}
+}
+
+enum select_report { SELECT_ADDRESSED, SELECT_WELL_KNOWN, SELECT_ALL };
+
+static bool is_report_luns_lun(const uint8_t lun[8])
+{
+	static const uint8_t well_known[8] = {0xc1, 0x01};
+
+	return scsi_lun_decode(lun) == 0 || memcmp(lun, well_known, sizeof well_known) == 0;
+}
+
+static enum scsi_prepared report_luns_prepare(struct scsi_task *task)
+{
+	if (!task->lu && !is_report_luns_lun(task->lun))
+		return scsi_sense_fail(task, SENSE_LU_NOT_SUPPORTED);
+	if (task->cdb[2] > SELECT_ALL)
+		return scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
+	return SCSI_READY;
+}
+
+static void report_luns_execute(struct scsi_task *task)
+{
+	const struct scsi_target *target = task->nexus->target;
+	uint8_t data[SCSI_REPLY_BYTES] = {0};
+	uint32_t bytes = 8;
+
+	for (unsigned i = 0; i < SCSI_MAX_LUNS && task->cdb[2] != SELECT_WELL_KNOWN; i++) {
+		if (!target->luns[i])
+			continue;
+		scsi_lun_encode(i, data + bytes);
+		bytes += 8;
+	}
+	put_be32(data, bytes - 8);
+	scsi_ua_drop(task->nexus, SENSE_UA_LUNS_CHANGED);
+	scsi_task_reply(task, data, bytes, get_be32(task->cdb + 6));
+}
+
+const struct scsi_command scsi_basic_commands[] = {
+    {.opcode = 0x00,
+     .service_action = -1,
+     .cdb_bytes = 6,
+     .name = "TEST UNIT READY",
+     .usage = {0x00, 0x00, 0x00, 0x00, 0x00, 0x04},
+     .execute = accept_execute},
+    {.opcode = 0x03,
+     .service_action = -1,
+     .cdb_bytes = 6,
+     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN,
+     .name = "REQUEST SENSE",
+     .usage = {0x03, 0x01, 0x00, 0x00, 0xff, 0x04},
+     .execute = request_sense_execute},
+    {.opcode = 0x1b,
+     .service_action = -1,
+     .cdb_bytes = 6,
+     .name = "START STOP UNIT",
+     .usage = {0x1b, 0x01, 0x00, 0x0f, 0xf7, 0x04},
+     .execute = accept_execute},
+    {.opcode = 0x1e,
+     .service_action = -1,
+     .cdb_bytes = 6,
+     .name = "PREVENT ALLOW MEDIUM REMOVAL",
+     .usage = {0x1e, 0x00, 0x00, 0x00, 0x03, 0x04},
+     .execute = accept_execute},
+    {.opcode = 0xa0,
+     .service_action = -1,
+     .cdb_bytes = 12,
+     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN,
+     .name = "REPORT LUNS",
+     .usage = {0xa0, 0x00, 0xff, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00, 0x04},
+     .prepare = report_luns_prepare,
+     .execute = report_luns_execute},
+    {0},
+};

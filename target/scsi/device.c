@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The SCSI device: all logical units of a group, each on one volume, shared by the targets.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "target/scsi/internal.h"
+
+struct scsi_device *scsi_device_new(struct loop *loop, struct buf_pool *pool)
+{
+	struct scsi_device *device = calloc(1, sizeof *device);
+
+	if (!device)
+		return NULL;
+	device->loop = loop;
+	device->pool = pool;
+	TAILQ_INIT(&device->lus);
+	TAILQ_INIT(&device->targets);
+	scsi_commands_index(device);
+	return device;
+}
+
+struct scsi_device *scsi_device_free(struct scsi_device *device)
+{
+	struct scsi_lu *lu, *next;
+
+	if (!device)
+		return NULL;
+	assert(TAILQ_EMPTY(&device->targets));
+	for (lu = TAILQ_FIRST(&device->lus); lu; lu = next) {
+		assert(lu->task_count == 0 && TAILQ_EMPTY(&lu->resets));
+		next = TAILQ_NEXT(lu, entry);
+		free(lu);
+	}
+	free(device);
+	return NULL;
+}
+
+struct scsi_lu *scsi_device_add(struct scsi_device *device, struct volume *volume)
+{
+	struct scsi_lu *lu;
+
+	TAILQ_FOREACH (lu, &device->lus, entry) {
+		if (lu->volume == volume)
+			return lu;
+	}
+	lu = calloc(1, sizeof *lu);
+	if (!lu)
+		return NULL;
+	lu->device = device;
+	lu->volume = volume;
+	lu->block_bytes = volume_block_bytes(volume);
+	assert(lu->block_bytes >= 512);
+	TAILQ_INIT(&lu->tasks);
+	TAILQ_INIT(&lu->resets);
+	TAILQ_INSERT_TAIL(&device->lus, lu, entry);
+	return lu;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * READ and WRITE (6, 10, 12, 16), SYNCHRONIZE CACHE (10, 16): the data path.
+ *
+ * One io embedded in the task goes straight to the volume.  READ fills a pool buffer that the
+ * transport sends; WRITE hands on the transport's iovec.
+ */
+#include "target/scsi/internal.h"
+
+void scsi_rw_decode(const uint8_t *cdb, uint64_t *ret_lba, uint32_t *ret_blocks)
+{
+	switch (cdb[0] >> 5) { /* the group code tells the CDB's layout, SAM-5 5.2.1 */
+	case 0:
+		*ret_lba = get_be24(cdb + 1) & 0x1fffff;
+		*ret_blocks = cdb[4] ? cdb[4] : 256;
+		break;
+	case 1:
+		*ret_lba = get_be32(cdb + 2);
+		*ret_blocks = get_be16(cdb + 7);
+		break;
+	case 5:
+		*ret_lba = get_be32(cdb + 2);
+		*ret_blocks = get_be32(cdb + 6);
+		break;
+	default:
+		*ret_lba = get_be64(cdb + 2);
+		*ret_blocks = get_be32(cdb + 10);
+		break;
+	}
+}
+
+/* No sum that could wrap: LBAs go up to 2^64 - 1. */
+static bool range_check(struct scsi_task *task)
+{
+	uint64_t capacity = scsi_lu_blocks(task->lu);
+
+	if (task->lba <= capacity && task->blocks <= capacity - task->lba)
+		return true;
+	scsi_sense_fail(task, SENSE_LBA_OUT_OF_RANGE);
+	return false;
+}
+
+bool scsi_rw_check(struct scsi_task *task)
+{
+	const uint8_t *cdb = task->cdb;
+
+	scsi_rw_decode(cdb, &task->lba, &task->blocks);
+	/* RDPROTECT, WRPROTECT, VRPROTECT: there is no protection information. */
+	if (cdb[0] >> 5 != 0 && (cdb[1] & 0xe0)) {
+		scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
+		return false;
+	}
+	if (task->blocks > SCSI_MAX_TRANSFER_BYTES / task->lu->block_bytes) {
+		scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
+		return false;
+	}
+	return range_check(task);
+}
+
+static enum scsi_prepared read_prepare(struct scsi_task *task)
+{
+	return scsi_rw_check(task) ? SCSI_READY : SCSI_ENDED;
+}
+
+static void read_execute(struct scsi_task *task)
+{
+	uint32_t block_bytes = task->lu->block_bytes;
+	uint32_t bytes = task->blocks * block_bytes;
+
+	if (bytes == 0) {
+		scsi_task_end(task);
+		return;
+	}
+	task->in_buf = buf_new(task->lu->device->pool, bytes);
+	if (!task->in_buf) {
+		task->status = SCSI_BUSY;
+		scsi_task_end(task);
+		return;
+	}
+	task->in_bytes = bytes;
+	task->transfer_bytes = bytes;
+	task->in_iov.iov_base = task->in_buf->data;
+	task->in_iov.iov_len = bytes;
+	task->io.flags = 0; /* DPO and FUA: a read always sees what is stable or newer */
+	task->io.iov = &task->in_iov;
+	task->io.iov_count = 1;
+	scsi_task_submit(task, IO_READ, task->lba * block_bytes, bytes, scsi_task_io_done);
+}
+
+static enum scsi_prepared write_prepare(struct scsi_task *task)
+{
+	if (!scsi_rw_check(task))
+		return SCSI_ENDED;
+	task->out_bytes = task->blocks * task->lu->block_bytes;
+	task->transfer_bytes = task->out_bytes;
+	return task->out_bytes > 0 ? SCSI_NEEDS_DATA : SCSI_READY;
+}
+
+/* The initiator announced less than the CDB asks for and it ends within a block: copies the
+ * whole blocks, since an io's iovec covers exactly its length.  False: no buffer. */
+static bool write_gather(struct scsi_task *task, uint32_t bytes)
+{
+	task->scratch = buf_new(task->lu->device->pool, bytes);
+	if (!task->scratch)
+		return false;
+	iov_to_mem(task->out_iov, task->out_iov_count, 0, task->scratch->data, bytes);
+	task->in_iov.iov_base = task->scratch->data;
+	task->in_iov.iov_len = bytes;
+	task->io.iov = &task->in_iov;
+	task->io.iov_count = 1;
+	return true;
+}
+
+static void write_execute(struct scsi_task *task)
+{
+	uint32_t block_bytes = task->lu->block_bytes;
+	uint32_t got = MIN_OF(task->out_got_bytes, task->out_bytes);
+	uint32_t bytes = got / block_bytes * block_bytes;
+
+	if (bytes == 0) {
+		scsi_task_end(task);
+		return;
+	}
+	if (bytes == task->out_got_bytes) {
+		task->io.iov = task->out_iov;
+		task->io.iov_count = task->out_iov_count;
+	} else if (!write_gather(task, bytes)) {
+		task->status = SCSI_BUSY;
+		scsi_task_end(task);
+		return;
+	}
+	/* WRITE (6) has LBA bits where the longer CDBs have FUA. */
+	task->io.flags = task->cdb[0] >> 5 != 0 && (task->cdb[1] & 0x08) ? IO_FUA : 0;
+	scsi_task_submit(task, IO_WRITE, task->lba * block_bytes, bytes, scsi_task_io_done);
+}
+
+static enum scsi_prepared sync_prepare(struct scsi_task *task)
+{
+	scsi_rw_decode(task->cdb, &task->lba, &task->blocks);
+	return range_check(task) ? SCSI_READY : SCSI_ENDED;
+}
+
+/* IMMED only permits an early status; stable storage first is what it is asked for. */
+static void sync_execute(struct scsi_task *task)
+{
+	uint64_t blocks = task->blocks ? task->blocks : scsi_lu_blocks(task->lu) - task->lba;
+
+	task->io.flags = 0;
+	task->io.iov = NULL;
+	task->io.iov_count = 0;
+	scsi_task_submit(task, IO_FLUSH, task->lba * task->lu->block_bytes,
+			 blocks * task->lu->block_bytes, scsi_task_io_done);
+}
+
+#define USAGE6(op)                               \
+	{                                        \
+		op, 0x1f, 0xff, 0xff, 0xff, 0x04 \
+	}
+#define USAGE10(op, bits)                                                \
+	{                                                                \
+		op, bits, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0x04 \
+	}
+#define USAGE12(op, bits)                                                            \
+	{                                                                            \
+		op, bits, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0x04 \
+	}
+#define USAGE16(op, bits)                                                                         \
+	{                                                                                         \
+		op, bits, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, \
+		    0x1f, 0x04                                                                    \
+	}
+#define ROW(op, bytes, title, bits, prep, exec)                                              \
+	{                                                                                    \
+		.opcode = (op), .service_action = -1, .cdb_bytes = (bytes), .name = (title), \
+		.usage = bits, .prepare = (prep), .execute = (exec)                          \
+	}
+
+const struct scsi_command scsi_readwrite_commands[] = {
+    ROW(0x08, 6, "READ (6)", USAGE6(0x08), read_prepare, read_execute),
+    ROW(0x28, 10, "READ (10)", USAGE10(0x28, 0x18), read_prepare, read_execute),
+    ROW(0xa8, 12, "READ (12)", USAGE12(0xa8, 0x18), read_prepare, read_execute),
+    ROW(0x88, 16, "READ (16)", USAGE16(0x88, 0x18), read_prepare, read_execute),
+    ROW(0x0a, 6, "WRITE (6)", USAGE6(0x0a), write_prepare, write_execute),
+    ROW(0x2a, 10, "WRITE (10)", USAGE10(0x2a, 0x18), write_prepare, write_execute),
+    ROW(0xaa, 12, "WRITE (12)", USAGE12(0xaa, 0x18), write_prepare, write_execute),
+    ROW(0x8a, 16, "WRITE (16)", USAGE16(0x8a, 0x18), write_prepare, write_execute),
+    ROW(0x35, 10, "SYNCHRONIZE CACHE (10)", USAGE10(0x35, 0x02), sync_prepare, sync_execute),
+    ROW(0x91, 16, "SYNCHRONIZE CACHE (16)", USAGE16(0x91, 0x02), sync_prepare, sync_execute),
+    {0},
+};

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The life of a task: prepare, execute, end; abort and logical unit reset.
+ *
+ * A task set holds what has been prepared and is not done.  A reset waits for the tasks that
+ * were in the set when it came; tasks carry a sequence number so that overlapping resets each
+ * count their own.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "target/scsi/internal.h"
+
+struct reset_wait {
+	uint64_t before; /* waits for tasks with a smaller sequence number */
+	unsigned remaining;
+	loop_fn finished;
+	void *arg;
+	TAILQ_ENTRY(reset_wait) entry;
+};
+
+static void task_begin(struct scsi_task *task)
+{
+	assert(task->phase != TASK_PREPARED && task->phase != TASK_EXECUTING);
+	task->out_bytes = 0;
+	task->out_iov = NULL;
+	task->out_iov_count = 0;
+	task->out_got_bytes = 0;
+	task->status = SCSI_GOOD;
+	task->sense_bytes = 0;
+	task->in_buf = NULL;
+	task->in_bytes = 0;
+	task->transfer_bytes = 0;
+	task->aborted = false;
+	task->lu = NULL;
+	task->command = NULL;
+	task->in_task_set = false;
+	task->phase = TASK_IDLE;
+	task->step = 0;
+	task->scratch = NULL;
+}
+
+static void task_set_enter(struct scsi_task *task)
+{
+	struct scsi_lu *lu = task->lu;
+
+	task->phase = TASK_PREPARED;
+	task->nexus->task_count++;
+	if (!lu)
+		return;
+	task->sequence = lu->sequence++;
+	task->in_task_set = true;
+	lu->task_count++;
+	TAILQ_INSERT_TAIL(&lu->tasks, task, entry);
+}
+
+static void task_set_leave(struct scsi_task *task)
+{
+	struct scsi_lu *lu = task->lu;
+
+	task->phase = TASK_IDLE;
+	task->nexus->task_count--;
+	if (!task->in_task_set)
+		return;
+	TAILQ_REMOVE(&lu->tasks, task, entry);
+	task->in_task_set = false;
+	lu->task_count--;
+}
+
+/* Tells the resets of LU whose last task this was; called when the task's own done has run. */
+static void resets_progress(struct scsi_lu *lu, uint64_t sequence)
+{
+	struct reset_wait *wait, *next;
+	struct reset_list over = TAILQ_HEAD_INITIALIZER(over);
+
+	for (wait = TAILQ_FIRST(&lu->resets); wait; wait = next) {
+		next = TAILQ_NEXT(wait, entry);
+		if (sequence >= wait->before || --wait->remaining > 0)
+			continue;
+		TAILQ_REMOVE(&lu->resets, wait, entry);
+		TAILQ_INSERT_TAIL(&over, wait, entry);
+	}
+	while ((wait = TAILQ_FIRST(&over))) {
+		TAILQ_REMOVE(&over, wait, entry);
+		wait->finished(wait->arg);
+		free(wait);
+	}
+}
+
+void scsi_task_end(struct scsi_task *task)
+{
+	struct scsi_lu *lu = task->lu;
+	uint64_t sequence = task->sequence;
+
+	assert(task->phase != TASK_IDLE);
+	task_set_leave(task);
+	if (task->aborted)
+		task->status = SCSI_TASK_ABORTED;
+	task->scratch = buf_unref(task->scratch);
+	task->done(task);
+	if (lu && !TAILQ_EMPTY(&lu->resets))
+		resets_progress(lu, sequence);
+}
+
+void scsi_task_reply(struct scsi_task *task, const void *data, uint32_t data_bytes,
+		     uint32_t allocation_bytes)
+{
+	uint32_t bytes = MIN_OF(data_bytes, allocation_bytes);
+
+	if (bytes > 0) {
+		task->in_buf = buf_new(task->nexus->target->device->pool, bytes);
+		if (!task->in_buf) {
+			task->status = SCSI_BUSY;
+			scsi_task_end(task);
+			return;
+		}
+		memcpy(task->in_buf->data, data, bytes);
+	}
+	task->in_bytes = bytes;
+	task->transfer_bytes = bytes;
+	scsi_task_end(task);
+}
+
+void scsi_task_submit(struct scsi_task *task, enum io_op op, uint64_t offset_bytes,
+		      uint64_t length_bytes, void (*finish)(struct io *io))
+{
+	task->io.op = op;
+	task->io.offset_bytes = offset_bytes;
+	task->io.length_bytes = length_bytes;
+	task->io.done = finish;
+	task->io.owner = task;
+	io_submit(volume_layer(task->lu->volume), &task->io);
+}
+
+void scsi_task_io_done(struct io *io)
+{
+	struct scsi_task *task = io->owner;
+
+	scsi_sense_from_io(task, io->op, io->status);
+	if (task->status != SCSI_GOOD && task->in_bytes > 0) {
+		task->in_bytes = 0;
+		task->transfer_bytes = 0;
+	}
+	scsi_task_end(task);
+}
+
+/* Finds the logical unit; false when the task has ended with LOGICAL UNIT NOT SUPPORTED. */
+static bool task_address(struct scsi_task *task)
+{
+	int lun = scsi_lun_decode(task->lun);
+
+	if (lun >= 0 && lun < SCSI_MAX_LUNS)
+		task->lu = task->nexus->target->luns[lun];
+	if (task->lu)
+		task->lun_index = (uint16_t)lun;
+	else if (!task->command || !(task->command->flags & SCSI_CMD_ANY_LUN))
+		return false;
+	return true;
+}
+
+static bool command_exists(const struct scsi_task *task)
+{
+	const struct scsi_command *command = task->command;
+
+	if (!command)
+		return false;
+	if (!(command->flags & SCSI_CMD_THIN))
+		return true;
+	return task->lu && volume_is_thin(task->lu->volume);
+}
+
+enum scsi_prepared scsi_prepare(struct scsi_task *task)
+{
+	const struct scsi_command *command;
+	enum scsi_prepared prepared = SCSI_READY;
+	uint32_t attention;
+
+	task_begin(task);
+	command = scsi_commands_find(task->nexus->target->device, task->cdb);
+	task->command = command;
+	if (!task_address(task))
+		return scsi_sense_fail(task, SENSE_LU_NOT_SUPPORTED);
+	if (task->lu && (!command || !(command->flags & SCSI_CMD_PAST_UA))) {
+		attention = scsi_ua_take(task->nexus, task->lun_index);
+		if (attention != SENSE_NONE)
+			return scsi_sense_fail(task, attention);
+	}
+	if (!command_exists(task))
+		return scsi_sense_fail(task, SENSE_INVALID_OPCODE);
+	if (task->cdb[command->cdb_bytes - 1] & 0x04) /* NACA: NormACA is 0 */
+		return scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
+	if (task->lu && task->lu->task_count >= SCSI_LU_MAX_TASKS) {
+		task->status = SCSI_TASK_SET_FULL;
+		return SCSI_ENDED;
+	}
+	if (command->prepare)
+		prepared = command->prepare(task);
+	if (prepared != SCSI_ENDED)
+		task_set_enter(task);
+	return prepared;
+}
+
+void scsi_execute(struct scsi_task *task)
+{
+	assert(task->phase == TASK_PREPARED);
+	if (task->aborted) /* a reset is under way: done is on its way */
+		return;
+	task->phase = TASK_EXECUTING;
+	task->command->execute(task);
+}
+
+void scsi_task_release(struct scsi_task *task)
+{
+	assert(task->phase == TASK_IDLE);
+	task->in_buf = buf_unref(task->in_buf);
+}
+
+void scsi_abort(struct scsi_task *task)
+{
+	if (task->phase == TASK_IDLE || task->aborted)
+		return;
+	task->aborted = true;
+	if (task->phase == TASK_PREPARED)
+		scsi_task_end(task);
+}
+
+/* Aborts the whole task set.  First all are marked, so that nothing a done callback does can
+ * run one of them; then those without an io of their own are ended. */
+static void task_set_abort(struct scsi_lu *lu)
+{
+	struct scsi_task *task, *next;
+	struct task_set idle = TAILQ_HEAD_INITIALIZER(idle);
+
+	for (task = TAILQ_FIRST(&lu->tasks); task; task = next) {
+		next = TAILQ_NEXT(task, entry);
+		if (task->aborted)
+			continue;
+		task->aborted = true;
+		if (task->phase != TASK_PREPARED)
+			continue;
+		TAILQ_REMOVE(&lu->tasks, task, entry);
+		TAILQ_INSERT_TAIL(&idle, task, entry);
+	}
+	while ((task = TAILQ_FIRST(&idle))) {
+		TAILQ_REMOVE(&idle, task, entry);
+		TAILQ_INSERT_TAIL(&lu->tasks, task, entry);
+		scsi_task_end(task);
+	}
+}
+
+int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg)
+{
+	int index = scsi_lun_decode(lun);
+	struct scsi_lu *lu = NULL;
+	struct reset_wait *wait;
+
+	if (index >= 0 && index < SCSI_MAX_LUNS)
+		lu = nexus->target->luns[index];
+	if (!lu)
+		return -ENXIO;
+	if (lu->task_count > 0) {
+		wait = calloc(1, sizeof *wait);
+		if (!wait)
+			return -ENOMEM;
+		*wait = (struct reset_wait){.before = lu->sequence,
+					    .remaining = lu->task_count,
+					    .finished = finished,
+					    .arg = arg};
+		TAILQ_INSERT_TAIL(&lu->resets, wait, entry);
+	}
+	scsi_ua_broadcast(lu, nexus, SENSE_UA_DEVICE_RESET);
+	if (lu->task_count > 0)
+		task_set_abort(lu);
+	else
+		finished(arg);
+	return 0;
+}

@@ -304,14 +304,14 @@ static void decode_mapping(struct cfg *cfg, const struct cfg_node *node,
 			   const struct cfg_schema *schema, char *base, struct cfg_place place,
 			   bool raw)
 {
-	bool complain = node && !node->broken;
+	bool wrong =
+	    node && (node->broken || (node->kind != CFG_NODE_MAPPING && !cfg_node_is_null(node)));
+	bool complain = node && !wrong;
 
 	cfg_field_register(cfg, base, schema->size, place, node != NULL);
-	if (complain && node->kind != CFG_NODE_MAPPING && !cfg_node_is_null(node)) {
+	if (wrong && !node->broken)
 		cfg_message(cfg, place, "%s must be a mapping (`key: value`), not %s", schema->name,
 			    kind_name(node));
-		complain = false;
-	}
 	if (node && node->kind != CFG_NODE_MAPPING)
 		node = NULL;
 	for (size_t i = 0; i < schema->field_count; i++) {
@@ -323,6 +323,8 @@ static void decode_mapping(struct cfg *cfg, const struct cfg_node *node,
 			decode_given(cfg, field, value, out);
 		else
 			decode_absent(cfg, field, schema, complain, out, place);
+		if (wrong)
+			cfg_field_wrong(cfg, out);
 	}
 	for (size_t i = 0; node && i < node->count; i++) {
 		const char *key = node->items[i]->key;

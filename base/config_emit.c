@@ -28,9 +28,12 @@ static void emit(struct out *out, int ok, yaml_event_t *event)
 		out->rc = out->emitter.error == YAML_MEMORY_ERROR ? -ENOMEM : -EIO;
 }
 
+/* Quotes are kept only where they tell a text from null; the emitter adds those that syntax needs.
+ * So the same value is always printed the same way; and lines stay lines of the file. */
 static void emit_text(struct out *out, const char *text, bool quoted)
 {
 	yaml_event_t event;
+	quoted = strchr(text, '\n') || (quoted && (!*text || !strcmp(text, "~")));
 	emit(out,
 	     yaml_scalar_event_initialize(
 		 &event, NULL, NULL, (const yaml_char_t *)text, (int)strlen(text), 1, 1,

@@ -113,6 +113,8 @@ static void check_expect(struct lab *lab, struct expect_config *expect)
 	}
 	if (found)
 		parse_condition(lab, expect, found, raw);
+	else if (cfg_valid(lab->cfg, &expect->data_mismatches))
+		cfg_error_at(lab->cfg, &expect->data_mismatches, "an expectation without a key");
 }
 
 void lab_check_expect(struct lab *lab)

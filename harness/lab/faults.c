@@ -31,7 +31,7 @@ static const struct cfg_raw *fault_kind(struct lab *lab, struct fault_config *fa
 		found = kinds[i];
 		fault->kind = (int)i;
 	}
-	if (!found) {
+	if (!found && cfg_valid(lab->cfg, &fault->path_reset)) {
 		cfg_error_at(lab->cfg, &fault->at_ns, "a fault without a kind");
 		cfg_hint(lab->cfg, "allowed: %s, %s, %s, %s", fault_kind_names[0],
 			 fault_kind_names[1], fault_kind_names[2], fault_kind_names[3]);

@@ -167,9 +167,8 @@ static void check_drives(struct cfg *cfg, const struct member_config *member)
 		cfg_error_at(cfg, &drives->spares, "%llu spares of %llu drives leave none for data",
 			     (unsigned long long)drives->spares, (unsigned long long)drives->count);
 	else if (raid && raid->check((unsigned)(drives->count - drives->spares), why, sizeof why))
-		cfg_error_at(cfg, &drives->count, "%s; member '%s' has %llu active (%llu - %llu)",
+		cfg_error_at(cfg, &drives->count, "%s (member '%.60s': %llu drives, %llu spares)",
 			     why, member->name ? member->name : "",
-			     (unsigned long long)(drives->count - drives->spares),
 			     (unsigned long long)drives->count, (unsigned long long)drives->spares);
 }
 

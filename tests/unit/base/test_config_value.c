@@ -450,11 +450,11 @@ static void test_emit(void **state)
 				  "  portals: ['[::1]:1']\n"
 				  "- name: db2\n"
 				  "  size: 1536KiB\n"
-				  "words: [\"\", \"true\", \"two\\nlines\", plain]\n"
+				  "words: [\"\", true, \"two\\nlines\", plain]\n"
 				  "work:\n"
 				  "  type: raw\n"
 				  "  depth: 32\n"
-				  "  mode: \"a: b # c\"\n");
+				  "  mode: 'a: b # c'\n");
 
 	/* What was printed loads again, to the same values and the same text. */
 	struct cfg *second = load(text, NULL, &again);

@@ -27,14 +27,17 @@ struct store_ops {
 extern const struct store_ops store_memory_ops;
 extern const struct store_ops store_file_ops;
 const struct store_ops *store_find(const char *name); /* NULL: no such store */
+/* Is there already a file of that drive?  The owner of a set of drives must know, because opening
+ * a drive whose file was lost would make an empty one. */
+bool store_file_exists(const char *place, const char *name);
 
 /* The catalogue: candidate drives of the papers (shared reference/drives.yaml gives sources). */
 struct drive_model {
 	const char *name; /* "sas-15k-600" */
 	uint64_t size_bytes;
-	unsigned rpm; /* 0: no moving parts */
+	unsigned rpm;			      /* 0: no moving parts */
 	uint64_t seek_read_ns, seek_write_ns; /* average */
-	uint64_t overhead_ns;                 /* controller and command */
+	uint64_t overhead_ns;		      /* controller and command */
 	uint64_t transfer_bytes_per_s;
 	unsigned channels; /* commands served side by side: 1 for a disk */
 };
@@ -64,6 +67,7 @@ struct drive {
 	char name[48];
 	bool failed; /* every io ends with -ENODEV */
 	struct drive_counters counters;
+	unsigned in_flight; /* ios accepted and not yet completed: the queue a mirror compares */
 	/* private below */
 	struct io_layer *model; /* NULL without timing */
 	struct io_layer *store;
@@ -74,6 +78,9 @@ int drive_open(struct loop *loop, const struct drive_config *config, struct driv
 struct drive *drive_close(struct drive *drive);
 /* Fails the drive or brings it back (its content is then stale: the RAID set decides). */
 void drive_set_failed(struct drive *drive, bool failed);
+/* Ends the model's delays for good and serves what it holds at once: afterwards nothing is in
+ * flight.  Called before closing, so that no request is left behind half-way. */
+void drive_drain(struct drive *drive);
 
 /* The service-time layer alone (drive_model.c): holds each completion until its modelled instant.
  * First model: one queue served in arrival order by `channels` servers; seek (average, scaled by

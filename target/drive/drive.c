@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A drive: counts, knows whether it has failed, and hands requests to its service-time model or
+ * straight to its store.  A drive that fails while requests are in its queue ends those with
+ * -ENODEV as well, as a pulled drive does.
+ */
+#include "target/drive/drive.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "target/drive/freelist.h"
+#include "target/drive/model.h"
+
+/* More than all requests a RAID set can have under way: the set pushes back first, because a drive
+ * that refused one half of an update would fall out of the set. */
+enum { DRIVE_IN_FLIGHT_MAX = 1 << 18 };
+
+struct drive_full {
+	struct drive drive;
+	struct freelist children;
+};
+
+struct drive_child {
+	struct io io;
+	struct io *parent;
+};
+
+static const struct store_ops *const stores[] = {&store_memory_ops, &store_file_ops};
+
+const struct store_ops *store_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(stores); i++)
+		if (strcmp(stores[i]->name, name) == 0)
+			return stores[i];
+	return NULL;
+}
+
+static void drive_child_done(struct io *io)
+{
+	struct drive_child *child = container_of(io, struct drive_child, io);
+	struct drive_full *full = io->owner;
+	struct drive *drive = &full->drive;
+	struct io *parent = child->parent;
+	int status = drive->failed ? -ENODEV : io->status;
+
+	drive->in_flight--;
+	if (status)
+		drive->counters.errors++;
+	freelist_give(&full->children, child);
+	io_complete(parent, status);
+}
+
+static void drive_count(struct drive_counters *counters, const struct io *io)
+{
+	switch (io->op) {
+	case IO_READ:
+		counters->reads++;
+		counters->read_bytes += io->length_bytes;
+		break;
+	case IO_WRITE:
+		counters->writes++;
+		counters->write_bytes += io->length_bytes;
+		break;
+	case IO_FLUSH:
+		counters->flushes++;
+		break;
+	case IO_UNMAP:
+		break;
+	}
+}
+
+static void drive_refuse(struct drive *drive, struct io *io, int status)
+{
+	drive->counters.errors++;
+	io_complete(io, status);
+}
+
+static void drive_submit(struct io_layer *layer, struct io *io)
+{
+	struct drive_full *full = container_of(layer, struct drive_full, drive.layer);
+	struct drive *drive = &full->drive;
+
+	if (drive->failed) {
+		drive_refuse(drive, io, -ENODEV);
+		return;
+	}
+	if (!io_in_range(layer, io)) {
+		drive_refuse(drive, io, -ERANGE);
+		return;
+	}
+	struct drive_child *child = freelist_take(&full->children);
+	if (!child) {
+		drive_refuse(drive, io, -EBUSY);
+		return;
+	}
+	drive_count(&drive->counters, io);
+	drive->in_flight++;
+	child->io = *io;
+	child->io.done = drive_child_done;
+	child->io.owner = full;
+	child->parent = io;
+	io_submit(drive->model ? drive->model : drive->store, &child->io);
+}
+
+static const struct io_layer_ops drive_layer_ops = {.name = "drive", .submit = drive_submit};
+
+static void layer_free(struct io_layer *layer)
+{
+	if (layer && layer->ops->free)
+		layer->ops->free(layer);
+}
+
+int drive_open(struct loop *loop, const struct drive_config *config, struct drive **ret_drive,
+	       struct err *err)
+{
+	uint64_t size_bytes = config->size_bytes ? config->size_bytes : config->model->size_bytes;
+	struct drive_full *full = calloc(1, sizeof *full);
+	if (!full)
+		return err_set(err, -ENOMEM, "no memory for drive %s", config->name);
+	struct drive *drive = &full->drive;
+
+	drive->layer = (struct io_layer){.ops = &drive_layer_ops, .size_bytes = size_bytes};
+	int written = snprintf(drive->name, sizeof drive->name, "%s", config->name);
+	if (written < 0 || (size_t)written >= sizeof drive->name) {
+		free(full);
+		return err_set(err, -ENAMETOOLONG, "drive name %s is longer than %zu characters",
+			       config->name, sizeof drive->name - 1);
+	}
+	freelist_init(&full->children, sizeof(struct drive_child), DRIVE_IN_FLIGHT_MAX);
+	int rc = config->store->open(loop, config->store_place, config->name, size_bytes,
+				     &drive->store, err);
+	if (rc == 0 && config->timing == DRIVE_TIMING_MODELLED) {
+		rc = drive_model_open(loop, config->model, config->seed, drive->store,
+				      &drive->model);
+		if (rc)
+			err_set(err, rc, "no memory for the model of drive %s", config->name);
+		else
+			drive_model_count_busy(drive->model, &drive->counters.busy_ns);
+	}
+	if (rc) {
+		drive_close(drive);
+		return rc;
+	}
+	*ret_drive = drive;
+	return 0;
+}
+
+struct drive *drive_close(struct drive *drive)
+{
+	if (!drive)
+		return NULL;
+	struct drive_full *full = container_of(drive, struct drive_full, drive);
+	drive_drain(drive);
+	assert(drive->in_flight == 0);
+	layer_free(drive->model);
+	layer_free(drive->store);
+	freelist_done(&full->children);
+	free(full);
+	return NULL;
+}
+
+void drive_set_failed(struct drive *drive, bool failed)
+{
+	drive->failed = failed;
+}
+
+void drive_drain(struct drive *drive)
+{
+	if (drive->model)
+		drive_model_drain(drive->model);
+}

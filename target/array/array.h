@@ -81,13 +81,23 @@ void group_config_check(struct cfg *cfg, struct group_config *config);
 
 extern const char *const raid_level_names[]; /* NULL-terminated */
 
+enum { RAID_DRIVES_MAX = 64 };
+
 struct raid_config {
 	struct drive *const *drives; /* active drives, without spares */
-	unsigned drive_count;
+	unsigned drive_count;        /* at most RAID_DRIVES_MAX */
 	uint64_t chunk_bytes;
+	/* Drives (bit = index) whose content is out of date because they missed a write; the set
+	 * leaves them alone until they are rebuilt.  STALE is told, before the write that was
+	 * missed is acknowledged, of each drive that joins them; NULL where nothing persists. */
+	uint64_t stale_mask;
+	void (*stale)(void *arg, unsigned drive);
+	void *stale_arg;
 };
 
-/* One level: one file (raid10.c, raid5.c which serves RAID 50 as striped sets, raid0.c). */
+/* One level: one file (raid10.c, raid5.c which serves RAID 50 as striped sets, raid0.c).
+ * Drives fail and answer errors at any time: a set of a redundant level goes on as long as the
+ * level's tolerance allows, and beyond it ends requests to the affected ranges with -EIO. */
 struct raid_ops {
 	const char *name;
 	/* 0, or -EINVAL with the reason ("raid10 needs an even number of drives, at least 2"). */
@@ -136,5 +146,8 @@ const char *member_name(const struct member *member);
 const struct member_counters *member_counters(const struct member *member);
 unsigned member_drive_count(const struct member *member);
 struct drive *member_drive(struct member *member, unsigned index);
+/* True when the drive takes part in the RAID set with content that is up to date: neither failed
+ * nor stale nor a spare. */
+bool member_drive_is_good(const struct member *member, unsigned index);
 
 #endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Members: opening drives and set, page space.
+ */
+#include "target/array/member.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+
+/* ---- the layer ---- */
+
+static void member_submit(struct io_layer *layer, struct io *io)
+{
+	struct member *member = container_of(layer, struct member, layer);
+	if (io->op == IO_READ) {
+		member->counters.reads++;
+		member->counters.read_bytes += io->length_bytes;
+	} else if (io->op == IO_WRITE) {
+		member->counters.writes++;
+		member->counters.write_bytes += io->length_bytes;
+	}
+	io_submit(member->raid, io);
+}
+
+static const struct io_layer_ops member_layer_ops = {.name = "member", .submit = member_submit};
+
+/* ---- pages ---- */
+
+static bool page_is_used(const struct member *member, uint32_t page)
+{
+	return member->used[page / 64] >> (page % 64) & 1;
+}
+
+static void page_set_used(struct member *member, uint32_t page)
+{
+	member->used[page / 64] |= UINT64_C(1) << (page % 64);
+	member->used_pages++;
+}
+
+static uint32_t find_free(const struct member *member)
+{
+	uint32_t page = member->next_page;
+	for (;;) {
+		if (page >= member->page_count)
+			page = 0;
+		if (page % 64 == 0 && member->page_count - page >= 64 &&
+		    member->used[page / 64] == UINT64_MAX)
+			page += 64;
+		else if (page_is_used(member, page))
+			page++;
+		else
+			return page;
+	}
+}
+
+int member_take_page(struct member *member, uint64_t volume, uint32_t volume_page,
+		     uint32_t *ret_page)
+{
+	if (member->used_pages == member->page_count)
+		return -ENOSPC;
+	uint32_t page = find_free(member);
+	int rc =
+	    member->journal ? page_journal_take(member->journal, page, volume, volume_page) : 0;
+	if (rc)
+		return rc;
+	page_set_used(member, page);
+	member->next_page = page + 1;
+	*ret_page = page;
+	return 0;
+}
+
+int member_give_page(struct member *member, uint32_t page)
+{
+	assert(page_is_used(member, page));
+	int rc = member->journal ? page_journal_give(member->journal, page) : 0;
+	if (rc)
+		return rc;
+	member->used[page / 64] &= ~(UINT64_C(1) << (page % 64));
+	member->used_pages--;
+	return 0;
+}
+
+int member_sync(struct member *member)
+{
+	return member->journal ? page_journal_sync(member->journal) : 0;
+}
+
+/* ---- opening ---- */
+
+static void member_stale(void *arg, unsigned drive)
+{
+	struct member *member = arg;
+	member->stale_mask |= UINT64_C(1) << drive;
+	/* A journal that cannot take it refuses every later change too; the set runs on, as it
+	 * knows the drive to be stale. */
+	if (member->journal && page_journal_stale(member->journal, drive))
+		log_debug("member %s: cannot record that drive %u is stale", member->name, drive);
+}
+
+/* A file store keeps a page map beside the drives: it must be there if and only if they are. */
+static int open_journal(struct member *member, const struct member_config *config,
+			const struct member_shape *shape, struct err *err)
+{
+	const char *place = config->store_place;
+	bool existed = page_journal_exists(place, member->name);
+	unsigned missing = 0;
+	char name[96];
+
+	for (unsigned i = 0; i < member->drive_count; i++) {
+		snprintf(name, sizeof name, "%s-drive%02u", member->name, i);
+		bool found = store_file_exists(place, name);
+		missing += !found;
+		if (!existed && found) {
+			err_set(err, -ENOENT,
+				"drive %s exists in %s but its page map %s.pagemap does not", name,
+				place, member->name);
+			err_hint(err, "restore the page map, or remove the drives to begin anew");
+			return -ENOENT;
+		}
+	}
+	int rc = page_journal_open(place, shape, member->page_count, &member->journal, err);
+	if (rc == 0 && missing && page_journal_is_ready(member->journal)) {
+		rc = err_set(err, -ENOENT, "%u of the %u drives of member %s are missing in %s",
+			     missing, member->drive_count, member->name, place);
+		err_hint(err, "restore them, or remove the directory to begin anew");
+	}
+	if (rc)
+		return rc;
+	member->stale_mask = page_journal_stale_mask(member->journal);
+	for (uint32_t page = 0; page < member->page_count; page++)
+		if (page_journal_owner(member->journal, page).used)
+			page_set_used(member, page);
+	return 0;
+}
+
+static int open_drives(struct loop *loop, struct member *member, const struct member_config *config,
+		       const struct drive_model *model, uint64_t seed, struct err *err)
+{
+	const char *kind = config->store_kind ? config->store_kind : "memory";
+	const struct store_ops *store = store_find(kind);
+	if (!store)
+		return err_set(err, -EINVAL, "member %s: no store of the kind '%s'", member->name,
+			       kind);
+	for (unsigned i = 0; i < member->drive_count; i++) {
+		char name[96];
+		snprintf(name, sizeof name, "%s-drive%02u", member->name, i);
+		struct drive_config drive = {
+		    .name = name,
+		    .model = model,
+		    .size_bytes = config->drives.size_bytes,
+		    .timing = config->timing,
+		    .store = store,
+		    .store_place = config->store_place,
+		    .seed = seed ^ rng_stream_of(name),
+		};
+		int rc = drive_open(loop, &drive, &member->drives[i], err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int open_set(struct loop *loop, struct member *member, const struct raid_ops *raid,
+		    uint64_t chunk_bytes, struct err *err)
+{
+	struct raid_config set = {
+	    .drives = member->drives,
+	    .drive_count = member->active_count,
+	    .chunk_bytes = chunk_bytes,
+	    .stale_mask = member->stale_mask,
+	    .stale = member_stale,
+	    .stale_arg = member,
+	};
+	int rc = raid->open(loop, &set, &member->raid, err);
+	if (rc)
+		return rc;
+	if (member->journal && !page_journal_is_ready(member->journal)) {
+		rc = page_journal_set_ready(member->journal);
+		if (rc)
+			return err_set(err, rc, "cannot write the page map of member %s",
+				       member->name);
+	}
+	return 0;
+}
+
+/* Counts and page space, from the configuration alone. */
+static int shape_member(struct member *member, const struct member_config *config,
+			const struct raid_ops *raid, const struct drive_model *model,
+			struct err *err)
+{
+	char why[200];
+	uint64_t count = config->drives.count, spares = config->drives.spares;
+
+	if (count > RAID_DRIVES_MAX || spares >= count)
+		return err_set(err, -EINVAL, "member %s: impossible number of drives",
+			       member->name);
+	member->drive_count = (unsigned)count;
+	member->active_count = (unsigned)(count - spares);
+	int rc = raid->check(member->active_count, why, sizeof why);
+	if (rc)
+		return err_set(err, rc, "member %s: %s", member->name, why);
+	uint64_t drive_bytes =
+	    config->drives.size_bytes ? config->drives.size_bytes : model->size_bytes;
+	uint64_t bytes = raid->usable_bytes(member->active_count, drive_bytes, config->chunk_bytes);
+	member->page_count = (uint32_t)MIN_OF(bytes / POOL_PAGE_BYTES, UINT32_MAX - 64);
+	if (member->page_count == 0)
+		return err_set(err, -EINVAL, "member %s: its drives hold less than one page",
+			       member->name);
+	member->layer = (struct io_layer){.ops = &member_layer_ops,
+					  .size_bytes = member->page_count * POOL_PAGE_BYTES};
+	member->used = calloc(member->page_count / 64 + 1, sizeof *member->used);
+	return member->used ? 0 : err_set(err, -ENOMEM, "no memory for member %s", member->name);
+}
+
+static int member_build(struct loop *loop, struct member *member,
+			const struct member_config *config, uint64_t seed, struct err *err)
+{
+	const struct raid_ops *raid = raid_find(raid_level_names[config->raid]);
+	const struct drive_model *model = drive_model_find(drive_model_names[config->drives.model]);
+
+	snprintf(member->name, sizeof member->name, "%s", config->name);
+	int rc = shape_member(member, config, raid, model, err);
+	if (rc == 0 && config->store_kind && strcmp(config->store_kind, "file") == 0) {
+		struct member_shape shape = {
+		    .member = member->name,
+		    .raid = raid->name,
+		    .drives = member->drive_count,
+		    .spares = member->drive_count - member->active_count,
+		    .chunk_bytes = config->chunk_bytes,
+		    .drive_bytes =
+			config->drives.size_bytes ? config->drives.size_bytes : model->size_bytes,
+		};
+		rc = open_journal(member, config, &shape, err);
+	}
+	if (rc == 0)
+		rc = open_drives(loop, member, config, model, seed, err);
+	return rc ? rc : open_set(loop, member, raid, config->chunk_bytes, err);
+}
+
+int member_open(struct loop *loop, const struct member_config *config, uint64_t seed,
+		struct member **ret_member, struct err *err)
+{
+	struct member *member = calloc(1, sizeof *member);
+	if (!member)
+		return err_set(err, -ENOMEM, "no memory for member %s", config->name);
+	int rc = member_build(loop, member, config, seed, err);
+	if (rc) {
+		member_close(member);
+		return rc;
+	}
+	*ret_member = member;
+	return 0;
+}
+
+void member_drain(struct member *member)
+{
+	for (unsigned i = 0; i < member->drive_count; i++)
+		if (member->drives[i])
+			drive_drain(member->drives[i]);
+}
+
+struct member *member_close(struct member *member)
+{
+	if (!member)
+		return NULL;
+	member_drain(member);
+	if (member->raid)
+		member->raid->ops->free(member->raid);
+	for (unsigned i = 0; i < member->drive_count; i++)
+		drive_close(member->drives[i]);
+	page_journal_close(member->journal);
+	free(member->used);
+	free(member);
+	return NULL;
+}
+
+const char *member_name(const struct member *member)
+{
+	return member->name;
+}
+
+const struct member_counters *member_counters(const struct member *member)
+{
+	return &member->counters;
+}
+
+unsigned member_drive_count(const struct member *member)
+{
+	return member->drive_count;
+}
+
+struct drive *member_drive(struct member *member, unsigned index)
+{
+	return index < member->drive_count ? member->drives[index] : NULL;
+}
+
+bool member_drive_is_good(const struct member *member, unsigned index)
+{
+	return index < member->active_count && !member->drives[index]->failed &&
+	       !(member->stale_mask >> index & 1);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A member: drives under one RAID set, its space in pages, its counters; private to the room.
+ *
+ * A page that is free reads as zeros: pages are given back only after they were unmapped, so the
+ * next volume that takes one never sees the last one's data.
+ */
+#ifndef SANLAB_TARGET_ARRAY_MEMBER_H
+#define SANLAB_TARGET_ARRAY_MEMBER_H
+
+#include "target/array/array.h"
+#include "target/array/page_journal.h"
+
+struct member {
+	struct io_layer layer; /* submit here; passes to the RAID set and counts */
+	char name[64];
+	struct drive *drives[RAID_DRIVES_MAX];
+	unsigned drive_count; /* spares included; they come last */
+	unsigned active_count;
+	struct io_layer *raid;
+	struct member_counters counters;
+	struct page_journal *journal; /* NULL: nothing persists */
+	uint64_t stale_mask;
+	uint32_t page_count, used_pages;
+	uint32_t next_page; /* where the search for a free one begins */
+	uint64_t *used;	    /* a bit a page */
+};
+
+int member_open(struct loop *loop, const struct member_config *config, uint64_t seed,
+		struct member **ret_member, struct err *err);
+struct member *member_close(struct member *member);
+void member_drain(struct member *member); /* see drive_drain */
+
+/* A free page for page VOLUME_PAGE of VOLUME; -ENOSPC, -EIO.  Durable after member_sync. */
+int member_take_page(struct member *member, uint64_t volume, uint32_t volume_page,
+		     uint32_t *ret_page);
+int member_give_page(struct member *member, uint32_t page);
+int member_sync(struct member *member);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The page map's journal (big-endian fields).
+ *
+ *   header  0 magic "SANLPGM1"   8 version   12 CRC32C   16 drives   20 spares   24 chunk_bytes
+ *           32 drive_bytes   40 RAID level (16)   56 member (64)
+ *   record  0 CRC32C   4 type   8 number   16 volume   24 volume's page   28 page or drive
+ */
+#include "target/array/page_journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+
+enum {
+	HEADER_BYTES = 4096,
+	RECORD_BYTES = 32,
+	VERSION = 1,
+	RAID_BYTES = 16,
+	MEMBER_BYTES = 64,
+	BATCH = 128,	    /* records read at once */
+	HISTORY_MIN = 1024, /* superseded records that are worth a rewrite */
+};
+static const char magic[8] = {'S', 'A', 'N', 'L', 'P', 'G', 'M', '1'};
+
+enum record_type { RECORD_READY = 1, RECORD_TAKE, RECORD_GIVE, RECORD_STALE };
+
+struct record {
+	enum record_type type;
+	uint64_t volume;
+	uint32_t volume_page;
+	uint32_t page;
+};
+
+struct page_journal {
+	int fd;
+	char path[PATH_MAX];
+	uint64_t records; /* in the file, all good */
+	uint64_t live;	  /* of them still true */
+	bool ready;
+	bool broken; /* an append failed and could not be taken back: nothing is added any more */
+	uint64_t stale_mask;
+	uint32_t page_count;
+	struct page_owner *owners;
+};
+
+static int journal_path(char *out, size_t size, const char *place, const char *member)
+{
+	int length = snprintf(out, size, "%s/%s.pagemap", place, member);
+	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+bool page_journal_exists(const char *place, const char *member)
+{
+	char path[PATH_MAX];
+	return journal_path(path, sizeof path, place, member) == 0 && access(path, F_OK) == 0;
+}
+
+/* ---- records ---- */
+
+static uint64_t record_at(uint64_t number)
+{
+	return HEADER_BYTES + number * RECORD_BYTES;
+}
+
+static void record_put(uint8_t *out, const struct record *record, uint64_t number)
+{
+	put_be32(out + 4, record->type);
+	put_be64(out + 8, number);
+	put_be64(out + 16, record->volume);
+	put_be32(out + 24, record->volume_page);
+	put_be32(out + 28, record->page);
+	put_be32(out, crc32c(0, out + 4, RECORD_BYTES - 4));
+}
+
+static bool record_get(const uint8_t *in, uint64_t number, struct record *ret_record)
+{
+	if (get_be32(in) != crc32c(0, in + 4, RECORD_BYTES - 4) || get_be64(in + 8) != number)
+		return false;
+	*ret_record = (struct record){
+	    .type = get_be32(in + 4),
+	    .volume = get_be64(in + 16),
+	    .volume_page = get_be32(in + 24),
+	    .page = get_be32(in + 28),
+	};
+	return true;
+}
+
+static int apply(struct page_journal *journal, const struct record *record)
+{
+	switch (record->type) {
+	case RECORD_READY:
+		journal->live += !journal->ready;
+		journal->ready = true;
+		return 0;
+	case RECORD_STALE:
+		if (record->page >= 64)
+			return -EUCLEAN;
+		journal->live += !(journal->stale_mask >> record->page & 1);
+		journal->stale_mask |= UINT64_C(1) << record->page;
+		return 0;
+	case RECORD_TAKE:
+		if (record->page >= journal->page_count || journal->owners[record->page].used)
+			return -EUCLEAN;
+		journal->live++;
+		journal->owners[record->page] = (struct page_owner){
+		    .volume = record->volume,
+		    .page = record->volume_page,
+		    .used = true,
+		};
+		return 0;
+	case RECORD_GIVE:
+		if (record->page >= journal->page_count || !journal->owners[record->page].used)
+			return -EUCLEAN;
+		journal->live--;
+		journal->owners[record->page].used = false;
+		return 0;
+	}
+	return -EUCLEAN;
+}
+
+static int append(struct page_journal *journal, const struct record *record)
+{
+	uint8_t out[RECORD_BYTES];
+	off_t at = (off_t)record_at(journal->records);
+
+	if (journal->broken)
+		return -EIO;
+	record_put(out, record, journal->records);
+	if (pwrite(journal->fd, out, sizeof out, at) != (ssize_t)sizeof out) {
+		journal->broken = ftruncate(journal->fd, at) != 0;
+		return -EIO;
+	}
+	journal->records++;
+	return apply(journal, record);
+}
+
+int page_journal_sync(struct page_journal *journal)
+{
+	/* After a failed fdatasync nobody knows what is on the disk. */
+	if (!journal->broken && fdatasync(journal->fd))
+		journal->broken = true;
+	return journal->broken ? -EIO : 0;
+}
+
+int page_journal_take(struct page_journal *journal, uint32_t page, uint64_t volume,
+		      uint32_t volume_page)
+{
+	return append(journal, &(struct record){RECORD_TAKE, volume, volume_page, page});
+}
+
+int page_journal_give(struct page_journal *journal, uint32_t page)
+{
+	return append(journal, &(struct record){RECORD_GIVE, 0, 0, page});
+}
+
+int page_journal_stale(struct page_journal *journal, unsigned drive)
+{
+	int rc = append(journal, &(struct record){RECORD_STALE, 0, 0, drive});
+	return rc ? rc : page_journal_sync(journal);
+}
+
+int page_journal_set_ready(struct page_journal *journal)
+{
+	int rc = append(journal, &(struct record){RECORD_READY, 0, 0, 0});
+	return rc ? rc : page_journal_sync(journal);
+}
+
+bool page_journal_is_ready(const struct page_journal *journal)
+{
+	return journal->ready;
+}
+
+uint64_t page_journal_stale_mask(const struct page_journal *journal)
+{
+	return journal->stale_mask;
+}
+
+struct page_owner page_journal_owner(const struct page_journal *journal, uint32_t page)
+{
+	return page < journal->page_count ? journal->owners[page] : (struct page_owner){0};
+}
+
+/* ---- the header ---- */
+
+static void header_fill(uint8_t *header, const struct member_shape *shape)
+{
+	memset(header, 0, HEADER_BYTES);
+	memcpy(header, magic, sizeof magic);
+	put_be32(header + 8, VERSION);
+	put_be32(header + 16, shape->drives);
+	put_be32(header + 20, shape->spares);
+	put_be64(header + 24, shape->chunk_bytes);
+	put_be64(header + 32, shape->drive_bytes);
+	strncpy((char *)header + 40, shape->raid, RAID_BYTES - 1);
+	strncpy((char *)header + 56, shape->member, MEMBER_BYTES - 1);
+	put_be32(header + 12, crc32c(0, header + 16, HEADER_BYTES - 16));
+}
+
+static int header_check(const struct page_journal *journal, const struct member_shape *shape,
+			struct err *err)
+{
+	uint8_t found[HEADER_BYTES] = {0}, wanted[HEADER_BYTES];
+	int rc;
+
+	if (pread(journal->fd, found, sizeof found, 0) < 0)
+		return err_set(err, -errno, "cannot read %s: %s", journal->path, strerror(errno));
+	header_fill(wanted, shape);
+	if (memcmp(found, wanted, sizeof found) == 0)
+		return 0;
+	if (memcmp(found, magic, sizeof magic) != 0)
+		rc = err_set(err, -EMEDIUMTYPE, "%s is not a page map of sanlab", journal->path);
+	else if (get_be32(found + 12) != crc32c(0, found + 16, HEADER_BYTES - 16))
+		rc = err_set(err, -EUCLEAN, "the header of %s is damaged", journal->path);
+	else
+		rc = err_set(err, -EMEDIUMTYPE,
+			     "%s was made by member %.63s with %.15s over %u drives (%u spares) of "
+			     "%llu bytes, chunk %llu; the lab asks for another shape",
+			     journal->path, (char *)found + 56, (char *)found + 40,
+			     get_be32(found + 16), get_be32(found + 20),
+			     (unsigned long long)get_be64(found + 32),
+			     (unsigned long long)get_be64(found + 24));
+	err_hint(err, "use another directory, or remove this one to begin anew");
+	return rc;
+}
+
+/* ---- opening ---- */
+
+/* Is there a good record at or after NUMBER? */
+static bool good_after(const struct page_journal *journal, uint64_t number, uint64_t count)
+{
+	uint8_t in[RECORD_BYTES];
+	struct record record;
+	for (; number < count; number++)
+		if (pread(journal->fd, in, sizeof in, (off_t)record_at(number)) ==
+			(ssize_t)sizeof in &&
+		    record_get(in, number, &record))
+			return true;
+	return false;
+}
+
+static int replay(struct page_journal *journal, struct err *err)
+{
+	uint8_t batch[BATCH * RECORD_BYTES];
+	struct stat status;
+
+	if (fstat(journal->fd, &status))
+		return err_set(err, -errno, "cannot read %s: %s", journal->path, strerror(errno));
+	uint64_t size = (uint64_t)status.st_size, count = (size - HEADER_BYTES) / RECORD_BYTES;
+	bool bad = false;
+	while (journal->records < count && !bad) {
+		uint64_t want = MIN_OF(BATCH, count - journal->records);
+		ssize_t got = pread(journal->fd, batch, want * RECORD_BYTES,
+				    (off_t)record_at(journal->records));
+		if (got != (ssize_t)(want * RECORD_BYTES))
+			return err_set(err, -EIO, "cannot read %s", journal->path);
+		for (uint64_t i = 0; i < want && !bad; i++) {
+			struct record record;
+			bad = !record_get(batch + i * RECORD_BYTES, journal->records, &record);
+			if (!bad && apply(journal, &record))
+				return err_set(err, -EUCLEAN,
+					       "%s contradicts itself at record %llu",
+					       journal->path, (unsigned long long)journal->records);
+			journal->records += !bad;
+		}
+	}
+	if (bad && good_after(journal, journal->records + 1, count))
+		return err_set(err, -EUCLEAN, "%s is damaged at record %llu", journal->path,
+			       (unsigned long long)journal->records);
+	if (size != record_at(journal->records) &&
+	    ftruncate(journal->fd, (off_t)record_at(journal->records)))
+		return err_set(err, -errno, "cannot write %s: %s", journal->path, strerror(errno));
+	return 0;
+}
+
+static int sync_directory(const char *place)
+{
+	int fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int rc = fsync(fd) ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/* Writes header and what is true now to a new file and renames it over the old one. */
+static int rewrite(struct page_journal *journal, const char *place,
+		   const struct member_shape *shape)
+{
+	char temporary[PATH_MAX + 8];
+	uint8_t header[HEADER_BYTES];
+	int old = journal->fd, rc = 0;
+
+	snprintf(temporary, sizeof temporary, "%s.new", journal->path);
+	journal->fd = open(temporary, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (journal->fd < 0) {
+		rc = -errno;
+		journal->fd = old;
+		return rc;
+	}
+	header_fill(header, shape);
+	if (flock(journal->fd, LOCK_EX | LOCK_NB) || ftruncate(journal->fd, 0) ||
+	    pwrite(journal->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
+		rc = -EIO;
+	uint64_t records = 0;
+	uint8_t out[RECORD_BYTES];
+	struct record record;
+	for (uint64_t i = 0; rc == 0 && i < 1 + 64 + (uint64_t)journal->page_count; i++) {
+		const struct page_owner *owner = i > 64 ? &journal->owners[i - 65] : NULL;
+		if (i == 0 && journal->ready)
+			record = (struct record){RECORD_READY, 0, 0, 0};
+		else if (i > 0 && i <= 64 && (journal->stale_mask >> (i - 1) & 1))
+			record = (struct record){RECORD_STALE, 0, 0, (uint32_t)(i - 1)};
+		else if (owner && owner->used)
+			record = (struct record){RECORD_TAKE, owner->volume, owner->page,
+						 (uint32_t)(i - 65)};
+		else
+			continue;
+		record_put(out, &record, records);
+		if (pwrite(journal->fd, out, sizeof out, (off_t)record_at(records)) !=
+		    (ssize_t)sizeof out)
+			rc = -EIO;
+		records++;
+	}
+	if (rc == 0 && (fsync(journal->fd) || rename(temporary, journal->path)))
+		rc = -errno;
+	if (rc == 0)
+		rc = sync_directory(place);
+	if (rc) {
+		close(journal->fd);
+		journal->fd = old;
+		return rc;
+	}
+	if (old >= 0)
+		close(old);
+	journal->records = records;
+	journal->live = records;
+	return 0;
+}
+
+static int adopt(struct page_journal *journal, const char *place, const struct member_shape *shape,
+		 struct err *err)
+{
+	journal->fd = open(journal->path, O_RDWR | O_CLOEXEC);
+	if (journal->fd < 0)
+		return err_set(err, -errno, "cannot open %s: %s", journal->path, strerror(errno));
+	if (flock(journal->fd, LOCK_EX | LOCK_NB)) {
+		err_set(err, -EBUSY, "%s is in use by another target", journal->path);
+		err_hint(err, "stop the other target, or give this one its own directory");
+		return -EBUSY;
+	}
+	int rc = header_check(journal, shape, err);
+	if (rc == 0)
+		rc = replay(journal, err);
+	if (rc == 0 && journal->records > 2 * journal->live + HISTORY_MIN) {
+		rc = rewrite(journal, place, shape);
+		if (rc)
+			err_set(err, rc, "cannot rewrite %s: %s", journal->path, strerror(-rc));
+	}
+	return rc;
+}
+
+int page_journal_open(const char *place, const struct member_shape *shape, uint32_t page_count,
+		      struct page_journal **ret_journal, struct err *err)
+{
+	struct page_journal *journal = calloc(1, sizeof *journal);
+	if (!journal)
+		return err_set(err, -ENOMEM, "no memory for member %s", shape->member);
+	journal->fd = -1;
+	journal->page_count = page_count;
+	journal->owners = calloc(MAX_OF(page_count, 1), sizeof *journal->owners);
+	int rc = 0;
+	if (!journal->owners)
+		rc = err_set(err, -ENOMEM, "no memory for member %s", shape->member);
+	else if (strlen(shape->member) >= MEMBER_BYTES || strlen(shape->raid) >= RAID_BYTES ||
+		 journal_path(journal->path, sizeof journal->path, place, shape->member))
+		rc = err_set(err, -ENAMETOOLONG, "the name of member %s in %s is too long",
+			     shape->member, place);
+	else if (mkdir(place, 0700) && errno != EEXIST)
+		rc = err_set(err, -errno, "cannot make directory %s: %s", place, strerror(errno));
+	else if (access(journal->path, F_OK) == 0)
+		rc = adopt(journal, place, shape, err);
+	else if ((rc = rewrite(journal, place, shape)))
+		err_set(err, rc, "cannot make %s: %s", journal->path, strerror(-rc));
+	if (rc) {
+		page_journal_close(journal);
+		return rc;
+	}
+	*ret_journal = journal;
+	return 0;
+}
+
+struct page_journal *page_journal_close(struct page_journal *journal)
+{
+	if (!journal)
+		return NULL;
+	if (journal->fd >= 0)
+		close(journal->fd);
+	free(journal->owners);
+	free(journal);
+	return NULL;
+}

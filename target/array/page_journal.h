@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The durable half of the page map: which volume has which page of a member with a file store, and
+ * which of the member's drives are stale.  One append-only file a member, PLACE/MEMBER.pagemap.
+ *
+ * Layout: a 4 KiB header that names the member and its shape (a lab that changes the RAID level or
+ * the number of drives would read garbage, so it is refused), then records of 32 bytes, each with
+ * its own CRC32C and number.  A torn last record is what a crash in the middle of an append
+ * leaves; it is cut off.  A bad record before a good one is damage, and refused.  Opening rewrites
+ * the file when most of it is history, so it does not grow without end.
+ *
+ * Order: a record is on stable storage before the write that needed the page goes out, and a page
+ * is given back only after its content is gone.  Allocation is rare (15 MiB pages), so the
+ * synchronous fdatasync is paid seldom.
+ */
+#ifndef SANLAB_TARGET_ARRAY_PAGE_JOURNAL_H
+#define SANLAB_TARGET_ARRAY_PAGE_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct page_journal;
+
+/* What must be as it was when the member was made. */
+struct member_shape {
+	const char *member;
+	const char *raid;
+	unsigned drives, spares;
+	uint64_t chunk_bytes, drive_bytes;
+};
+
+struct page_owner {
+	uint64_t volume; /* stable hash of the volume's name */
+	uint32_t page;	 /* of the volume */
+	bool used;
+};
+
+/* Opens or makes the file; makes PLACE if only its last component is missing. */
+int page_journal_open(const char *place, const struct member_shape *shape, uint32_t page_count,
+		      struct page_journal **ret_journal, struct err *err);
+struct page_journal *page_journal_close(struct page_journal *journal);
+
+/* Is there a file already? */
+bool page_journal_exists(const char *place, const char *member);
+/* Ready: all drives were made once, so a missing one is a lost one. */
+bool page_journal_is_ready(const struct page_journal *journal);
+int page_journal_set_ready(struct page_journal *journal);
+
+struct page_owner page_journal_owner(const struct page_journal *journal, uint32_t page);
+int page_journal_take(struct page_journal *journal, uint32_t page, uint64_t volume,
+		      uint32_t volume_page);
+int page_journal_give(struct page_journal *journal, uint32_t page);
+int page_journal_sync(struct page_journal *journal); /* take and give are durable after it */
+
+uint64_t page_journal_stale_mask(const struct page_journal *journal);
+int page_journal_stale(struct page_journal *journal, unsigned drive); /* durable at once */
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A volume's page map: for each 15 MiB page of the volume, the member and the page there, or
+ * nothing.  Pure: it finds places and cuts requests at page borders, and does no I/O.
+ */
+#ifndef SANLAB_TARGET_ARRAY_PAGE_MAP_H
+#define SANLAB_TARGET_ARRAY_PAGE_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PAGE_NONE UINT32_MAX
+
+struct page_entry {
+	uint32_t page;	    /* of the member, or PAGE_NONE */
+	uint8_t member;	    /* index in the pool */
+	uint8_t leaving;    /* being given back: no request may begin on it */
+	uint16_t in_flight; /* requests on it */
+};
+
+struct page_map {
+	struct page_entry *entries;
+	uint32_t count;
+	uint32_t mapped;
+};
+
+/* A run of a request that is on adjacent pages of one member, or on none. */
+struct page_extent {
+	bool mapped;
+	unsigned member;
+	uint64_t offset_bytes; /* on the member */
+	uint64_t length_bytes;
+	uint32_t first, count; /* the volume's pages it touches */
+};
+
+int page_map_init(struct page_map *map, uint64_t size_bytes);
+void page_map_done(struct page_map *map);
+/* The run that begins at OFFSET, at most LENGTH (> 0) bytes. */
+struct page_extent page_map_extent(const struct page_map *map, uint64_t offset, uint64_t length);
+
+#endif

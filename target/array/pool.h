@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A pool: members, and which of them gives a volume its next page; private to the room.
+ */
+#ifndef SANLAB_TARGET_ARRAY_POOL_H
+#define SANLAB_TARGET_ARRAY_POOL_H
+
+#include "target/array/member.h"
+
+enum {
+	POOL_MEMBERS_MAX = 8,	/* as of an EqualLogic pool */
+	VOLUME_MEMBERS_MAX = 3, /* over which a volume is spread while they have room */
+};
+
+struct pool {
+	char name[64];
+	struct member *members[POOL_MEMBERS_MAX];
+	unsigned member_count;
+};
+
+int pool_open(struct loop *loop, const struct pool_config *config, uint64_t seed,
+	      struct pool **ret_pool, struct err *err);
+struct pool *pool_close(struct pool *pool);
+
+/* The member for a volume's next page, given the pages it has on each already; -ENOSPC.
+ *
+ * The least filled by the volume's own share of the capacity wins, between equals the least
+ * filled by all volumes: each volume spreads over its members by their capacity, and so, up to a
+ * page a volume, does the pool.  (By the pool's share alone, two volumes written in turn would
+ * each end up on one member.)  A volume keeps to three members; when they are full, another takes
+ * over. */
+int pool_choose(const struct pool *pool, const uint32_t *volume_pages, unsigned *ret_member);
+
+#endif

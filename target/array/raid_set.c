@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The common part of RAID sets.
+ */
+#include "target/array/raid_set.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <isa-l/raid.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+enum { CHUNK_MIN_BYTES = 4096, CHUNK_MAX_BYTES = 16 << 20, CHUNK_STEP_BYTES = 512 };
+
+uint64_t raid_drive_bytes(const struct raid_config *config)
+{
+	uint64_t least = UINT64_MAX;
+	for (unsigned i = 0; i < config->drive_count; i++)
+		least = MIN_OF(least, config->drives[i]->layer.size_bytes);
+	return least;
+}
+
+int raid_set_init(struct raid_set *set, const struct raid_ops *level,
+		  const struct io_layer_ops *ops, const struct raid_config *config, struct err *err)
+{
+	char why[200];
+	int rc = level->check(config->drive_count, why, sizeof why);
+	if (rc)
+		return err_set(err, rc, "%s", why);
+	if (config->chunk_bytes < CHUNK_MIN_BYTES || config->chunk_bytes > CHUNK_MAX_BYTES ||
+	    config->chunk_bytes % CHUNK_STEP_BYTES)
+		return err_set(
+		    err, -EINVAL,
+		    "a chunk of %llu bytes is not a multiple of 512 from 4 KiB to 16 MiB",
+		    (unsigned long long)config->chunk_bytes);
+	uint64_t bytes =
+	    level->usable_bytes(config->drive_count, raid_drive_bytes(config), config->chunk_bytes);
+	set->layer = (struct io_layer){.ops = ops, .size_bytes = bytes};
+	memcpy(set->drives, config->drives, config->drive_count * sizeof(struct drive *));
+	set->drive_count = config->drive_count;
+	set->chunk_bytes = config->chunk_bytes;
+	set->stale_mask = config->stale_mask;
+	set->stale = config->stale;
+	set->stale_arg = config->stale_arg;
+	part_pool_init(&set->parts);
+	return 0;
+}
+
+void raid_set_done(struct raid_set *set)
+{
+	part_pool_done(&set->parts);
+}
+
+void raid_mark_stale(struct raid_set *set, unsigned drive, bool durable)
+{
+	if (set->stale_mask >> drive & 1)
+		return;
+	set->stale_mask |= UINT64_C(1) << drive;
+	if (durable && set->stale)
+		set->stale(set->stale_arg, drive);
+}
+
+int raid_status(int status)
+{
+	return status == -ENODEV ? -EIO : status;
+}
+
+static void flush_done(struct io *io)
+{
+	struct part *part = container_of(io, struct part, io);
+	struct raid_set *set = io->owner;
+	int status = 0;
+
+	if (io->status && set->covered(set, part->first))
+		raid_mark_stale(set, part->first, true);
+	else if (io->status)
+		status = -EIO;
+	part_end(&set->parts, part, status);
+}
+
+void raid_flush(struct raid_set *set, struct io *io)
+{
+	struct part *part, *next;
+	int rc = part_take(&set->parts, io, set->drive_count, &part);
+	if (rc) {
+		io_complete(io, rc);
+		return;
+	}
+	for (unsigned i = 0; part; i++, part = next) {
+		next = (struct part *)part->io.link;
+		(void)part_fill(part, 0, 0, 0);
+		part->first = i;
+		part->io.done = flush_done;
+		part->io.owner = set;
+		if (raid_usable(set, i))
+			io_submit(&set->drives[i]->layer, &part->io);
+		else
+			part_end(&set->parts, part, set->covered(set, i) ? 0 : -EIO);
+	}
+}
+
+void raid_xor(void **sources_and_room, unsigned count, void *to, uint64_t size)
+{
+	assert(count >= 2);
+	sources_and_room[count] = to;
+	int rc = xor_gen((int)count + 1, (int)size, sources_and_room);
+	assert(rc == 0);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What all RAID levels share: the drives, which of them can be trusted, child requests, FLUSH.
+ *
+ * A drive is out of the set while it has failed; it is stale, and out for good until rebuilt,
+ * once it missed a write that the rest of the set took.  A failed drive that missed nothing
+ * may return as it was.  Errors leave a set as -EIO (medium error): the array is still there, so
+ * another path to it would not help.
+ */
+#ifndef SANLAB_TARGET_ARRAY_RAID_SET_H
+#define SANLAB_TARGET_ARRAY_RAID_SET_H
+
+#include "target/array/array.h"
+#include "target/array/part.h"
+
+extern const struct raid_ops raid0_ops, raid10_ops, raid5_ops, raid50_ops;
+
+struct raid_set {
+	struct io_layer layer;
+	struct drive *drives[RAID_DRIVES_MAX];
+	unsigned drive_count;
+	uint64_t chunk_bytes;
+	/* Has the set all of its data without this drive, as things stand? */
+	bool (*covered)(const struct raid_set *set, unsigned drive);
+	uint64_t stale_mask;
+	void (*stale)(void *arg, unsigned drive);
+	void *stale_arg;
+	struct part_pool parts;
+};
+
+/* Fills SET but for `covered`; -EINVAL with ERR when chunk or drives are impossible. */
+int raid_set_init(struct raid_set *set, const struct raid_ops *level,
+		  const struct io_layer_ops *ops, const struct raid_config *config,
+		  struct err *err);
+void raid_set_done(struct raid_set *set);
+/* Bytes of the smallest drive. */
+uint64_t raid_drive_bytes(const struct raid_config *config);
+
+static inline bool raid_usable(const struct raid_set *set, unsigned drive)
+{
+	return !(set->stale_mask >> drive & 1) && !set->drives[drive]->failed;
+}
+
+/* The drive missed a write.  DURABLE: and the set goes on without it, also after a restart. */
+void raid_mark_stale(struct raid_set *set, unsigned drive, bool durable);
+/* Sends FLUSH to every usable drive; the set goes on without those that answer an error. */
+void raid_flush(struct raid_set *set, struct io *io);
+/* The status a set reports for a drive's. */
+int raid_status(int status);
+
+/* COUNT sources of SIZE bytes XORed into TO: ISA-L wants aligned memory, at least two sources,
+ * and the destination last in the list. */
+void raid_xor(void **sources_and_room, unsigned count, void *to, uint64_t size);
+
+#endif

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Volumes: range, thin space, the way of a request to the members.
+ */
+#include "target/array/volume.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+_Static_assert(PART_LIMIT + UNMAPS_MAX <= UINT16_MAX, "in_flight counts them in 16 bits");
+
+/* ---- completions ---- */
+
+static void pages_release(struct volume *volume, uint32_t first, uint32_t count)
+{
+	bool idle = false;
+	for (struct page_entry *entry = &volume->map.entries[first]; count > 0; count--, entry++) {
+		entry->in_flight--;
+		idle |= entry->leaving && entry->in_flight == 0;
+	}
+	if (idle)
+		volume_wake(volume);
+}
+
+static void part_done(struct io *io)
+{
+	struct part *part = container_of(io, struct part, io);
+	struct volume *volume = io->owner;
+	struct member *member = part->target;
+	int status = io->status;
+
+	if (status) {
+		member->counters.errors++;
+		if (!part->fan || part->fan->status == 0)
+			volume->counters.errors++;
+	}
+	pages_release(volume, part->first, part->count);
+	part_end(&volume->parts, part, status);
+}
+
+static void end(struct volume *volume, struct io *io, int status)
+{
+	if (status)
+		volume->counters.errors++;
+	io_complete(io, status);
+}
+
+/* ---- space ---- */
+
+static int take_page(struct volume *volume, uint32_t index)
+{
+	struct page_entry *entry = &volume->map.entries[index];
+	unsigned slot;
+	uint32_t page;
+
+	int rc = pool_choose(volume->pool, volume->member_pages, &slot);
+	if (rc == 0)
+		rc = member_take_page(volume->pool->members[slot], volume->id, index, &page);
+	if (rc)
+		return rc;
+	entry->page = page;
+	entry->member = (uint8_t)slot;
+	volume->member_pages[slot]++;
+	volume->map.mapped++;
+	return 0;
+}
+
+static int sync_members(struct volume *volume)
+{
+	int rc = 0;
+	for (unsigned i = 0; i < volume->pool->member_count; i++) {
+		int one = volume->member_pages[i] ? member_sync(volume->pool->members[i]) : 0;
+		rc = rc ? rc : one;
+	}
+	return rc;
+}
+
+/* Maps the unmapped pages FIRST to LAST.  The map is on stable storage before data goes there. */
+static int take_pages(struct volume *volume, uint32_t first, uint32_t last)
+{
+	bool taken = false;
+	int rc = 0;
+	for (uint32_t i = first; rc == 0 && i <= last; i++) {
+		if (volume->map.entries[i].page != PAGE_NONE)
+			continue;
+		rc = take_page(volume, i);
+		taken = true;
+	}
+	int synced = taken ? sync_members(volume) : 0;
+	return rc ? rc : synced;
+}
+
+/* ---- reads and writes ---- */
+
+static void part_submit(struct volume *volume, struct part *part)
+{
+	struct member *member = part->target;
+	io_submit(&member->layer, &part->io);
+}
+
+/* The usual case: one page, mapped. */
+static bool start_one(struct volume *volume, struct io *io, uint32_t index)
+{
+	struct page_entry *entry = &volume->map.entries[index];
+	struct part *part;
+
+	if (entry->page == PAGE_NONE || entry->leaving)
+		return false;
+	int rc = part_take(&volume->parts, io, 1, &part);
+	if (rc) {
+		end(volume, io, rc);
+		return true;
+	}
+	(void)part_fill(
+	    part, 0, entry->page * POOL_PAGE_BYTES + (io->offset_bytes - index * POOL_PAGE_BYTES),
+	    io->length_bytes);
+	part->io.done = part_done;
+	part->io.owner = volume;
+	part->target = volume->pool->members[entry->member];
+	part->first = index;
+	part->count = 1;
+	entry->in_flight++;
+	part_submit(volume, part);
+	return true;
+}
+
+/* Fills the parts of IO, a mapped run each, and holds their pages; holes read as zeros. */
+static int fill_parts(struct volume *volume, struct io *io, struct part *part)
+{
+	int rc = 0;
+	for (uint64_t done = 0; done < io->length_bytes;) {
+		struct page_extent run =
+		    page_map_extent(&volume->map, io->offset_bytes + done, io->length_bytes - done);
+		if (run.mapped) {
+			int one = part_fill(part, done, run.offset_bytes, run.length_bytes);
+			rc = rc ? rc : one;
+			part->io.done = part_done;
+			part->io.owner = volume;
+			part->target = volume->pool->members[run.member];
+			part->first = run.first;
+			part->count = run.count;
+			for (uint32_t i = 0; i < run.count; i++)
+				volume->map.entries[run.first + i].in_flight++;
+			part = (struct part *)part->io.link;
+		} else {
+			iov_zero(io->iov, io->iov_count, done, run.length_bytes);
+		}
+		done += run.length_bytes;
+	}
+	return rc;
+}
+
+static unsigned count_runs(struct volume *volume, const struct io *io)
+{
+	unsigned count = 0;
+	for (uint64_t done = 0; done < io->length_bytes;) {
+		struct page_extent run =
+		    page_map_extent(&volume->map, io->offset_bytes + done, io->length_bytes - done);
+		count += run.mapped;
+		done += run.length_bytes;
+	}
+	return count;
+}
+
+static void start_transfer(struct volume *volume, struct io *io)
+{
+	uint32_t first = (uint32_t)(io->offset_bytes / POOL_PAGE_BYTES);
+	uint32_t last = (uint32_t)((io->offset_bytes + io->length_bytes - 1) / POOL_PAGE_BYTES);
+	struct part *part = NULL, *next;
+
+	if (first == last && start_one(volume, io, first))
+		return;
+	for (uint32_t i = first; i <= last; i++)
+		if (volume->map.entries[i].leaving) {
+			volume_hold(volume, io);
+			return;
+		}
+	int rc = io->op == IO_WRITE ? take_pages(volume, first, last) : 0;
+	unsigned count = rc ? 0 : count_runs(volume, io);
+	if (count > 0)
+		rc = part_take(&volume->parts, io, count, &part);
+	if (rc) {
+		end(volume, io, rc);
+		return;
+	}
+	rc = fill_parts(volume, io, part);
+	if (count == 0)
+		end(volume, io, rc);
+	/* All is filled before anything is submitted: completions may change the map. */
+	for (; part; part = next) {
+		next = (struct part *)part->io.link;
+		if (rc == 0)
+			part_submit(volume, part);
+		else
+			io_complete(&part->io, rc);
+	}
+}
+
+/* ---- flush ---- */
+
+static void flush_done(struct io *io)
+{
+	struct part *part = container_of(io, struct part, io);
+	struct volume *volume = io->owner;
+	if (io->status && (!part->fan || part->fan->status == 0))
+		volume->counters.errors++;
+	part_end(&volume->parts, part, io->status);
+}
+
+/* The map needs none: it was made durable before the data it maps. */
+static void start_flush(struct volume *volume, struct io *io)
+{
+	struct part *part, *next;
+	unsigned count = 0, slot = 0;
+
+	for (unsigned i = 0; i < volume->pool->member_count; i++)
+		count += volume->member_pages[i] > 0;
+	if (count == 0) {
+		end(volume, io, 0);
+		return;
+	}
+	int rc = part_take(&volume->parts, io, count, &part);
+	if (rc) {
+		end(volume, io, rc);
+		return;
+	}
+	for (struct part *one = part; one; one = (struct part *)one->io.link, slot++) {
+		while (volume->member_pages[slot] == 0)
+			slot++;
+		(void)part_fill(one, 0, 0, 0);
+		one->io.done = flush_done;
+		one->io.owner = volume;
+		one->target = volume->pool->members[slot];
+	}
+	for (; part; part = next) {
+		next = (struct part *)part->io.link;
+		part_submit(volume, part);
+	}
+}
+
+/* ---- the layer ---- */
+
+static void start(struct volume *volume, struct io *io)
+{
+	if (io->op == IO_FLUSH)
+		start_flush(volume, io);
+	else if (io->length_bytes == 0)
+		end(volume, io, 0);
+	else if (io->op == IO_UNMAP)
+		volume_unmap(volume, io);
+	else
+		start_transfer(volume, io);
+}
+
+static void count(struct volume_counters *counters, const struct io *io)
+{
+	switch (io->op) {
+	case IO_READ:
+		counters->reads++;
+		counters->read_bytes += io->length_bytes;
+		break;
+	case IO_WRITE:
+		counters->writes++;
+		counters->write_bytes += io->length_bytes;
+		break;
+	case IO_FLUSH:
+		counters->flushes++;
+		break;
+	case IO_UNMAP:
+		counters->unmaps++;
+		break;
+	}
+}
+
+void volume_hold(struct volume *volume, struct io *io)
+{
+	io->link = NULL;
+	*volume->held.last = io;
+	volume->held.last = &io->link;
+}
+
+/* Tries each held request once more; those that must wait again are not tried twice. */
+static void run_held(struct volume *volume)
+{
+	struct io *io = volume->held.first, *next;
+	volume->held = (struct io_list){NULL, &volume->held.first};
+	for (; io; io = next) {
+		next = io->link;
+		start(volume, io);
+	}
+}
+
+static void volume_submit(struct io_layer *layer, struct io *io)
+{
+	struct volume *volume = container_of(layer, struct volume, layer);
+
+	count(&volume->counters, io);
+	if (!io_in_range(layer, io)) {
+		end(volume, io, -ERANGE);
+		return;
+	}
+	if (volume->depth >= SUBMIT_DEPTH_MAX) {
+		volume_hold(volume, io);
+		volume->wake = true;
+		return;
+	}
+	volume->depth++;
+	start(volume, io);
+	volume->depth--;
+	if (volume->wake && volume->depth == 0)
+		volume_wake(volume);
+}
+
+void volume_wake(struct volume *volume)
+{
+	volume->wake = true;
+	if (volume->depth > 0)
+		return; /* the outermost submit or wake sees to it */
+	volume->depth++;
+	while (volume->wake) {
+		struct unmap_list waiting = STAILQ_HEAD_INITIALIZER(waiting);
+		volume->wake = false;
+		STAILQ_CONCAT(&waiting, &volume->waiting);
+		while (!STAILQ_EMPTY(&waiting)) {
+			struct unmap *unmap = STAILQ_FIRST(&waiting);
+			STAILQ_REMOVE_HEAD(&waiting, entry);
+			volume_unmap_go_on(unmap);
+		}
+		run_held(volume);
+	}
+	volume->depth--;
+}
+
+static const struct io_layer_ops volume_layer_ops = {.name = "volume", .submit = volume_submit};
+
+/* ---- opening ---- */
+
+/* NAA 6 with a locally administered company id: nobody's, like the volumes. */
+static void make_naa(uint8_t *naa, const char *lab, const char *volume)
+{
+	char text[256];
+	snprintf(text, sizeof text, "%s/%s", lab, volume);
+	uint64_t high = rng_stream_of(text);
+	snprintf(text, sizeof text, "%s\\%s", volume, lab);
+	uint64_t low = rng_stream_of(text);
+	put_be64(naa, UINT64_C(6) << 60 | UINT64_C(0x02534c) << 36 | (high & 0xfffffffff));
+	put_be64(naa + 8, low);
+}
+
+static int adopt_page(struct volume *volume, unsigned slot, uint32_t page,
+		      const struct page_owner *owner, struct err *err)
+{
+	/* A volume that was made smaller keeps its far pages, unseen. */
+	if (owner->page >= volume->map.count)
+		return 0;
+	struct page_entry *entry = &volume->map.entries[owner->page];
+	if (entry->page != PAGE_NONE)
+		return err_set(err, -EUCLEAN, "volume %s: page %u is mapped twice, on %s and %s",
+			       volume->name, owner->page,
+			       volume->pool->members[entry->member]->name,
+			       volume->pool->members[slot]->name);
+	entry->page = page;
+	entry->member = (uint8_t)slot;
+	volume->member_pages[slot]++;
+	volume->map.mapped++;
+	return 0;
+}
+
+/* The pages the volume had when the file stores were last open. */
+static int adopt_pages(struct volume *volume, struct err *err)
+{
+	for (unsigned slot = 0; slot < volume->pool->member_count; slot++) {
+		struct member *member = volume->pool->members[slot];
+		for (uint32_t page = 0; member->journal && page < member->page_count; page++) {
+			struct page_owner owner = page_journal_owner(member->journal, page);
+			int rc = owner.used && owner.volume == volume->id
+				     ? adopt_page(volume, slot, page, &owner, err)
+				     : 0;
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+static int build(struct volume *volume, const struct volume_config *config, struct err *err)
+{
+	int rc = page_map_init(&volume->map, config->size_bytes);
+	if (rc)
+		return err_set(err, rc, "volume %s: no page map for %llu bytes", volume->name,
+			       (unsigned long long)config->size_bytes);
+	rc = adopt_pages(volume, err);
+	if (rc || volume->thin)
+		return rc;
+	rc = take_pages(volume, 0, volume->map.count - 1);
+	if (rc == -ENOSPC) {
+		err_set(err, rc, "volume %s does not fit into pool %s", volume->name,
+			volume->pool->name);
+		err_hint(err, "make it thin or smaller, or add members or drives to the pool");
+	} else if (rc) {
+		err_set(err, rc, "volume %s: cannot write the page map", volume->name);
+	}
+	return rc;
+}
+
+int volume_open(const struct volume_config *config, const char *lab_name, struct pool *pool,
+		struct volume **ret_volume, struct err *err)
+{
+	struct volume *volume = calloc(1, sizeof *volume);
+	if (!volume)
+		return err_set(err, -ENOMEM, "no memory for volume %s", config->name);
+	volume->layer = (struct io_layer){
+	    .ops = &volume_layer_ops,
+	    .size_bytes = config->size_bytes,
+	};
+	snprintf(volume->name, sizeof volume->name, "%s", config->name);
+	volume->id = rng_stream_of(config->name);
+	volume->pool = pool;
+	volume->thin = config->thin;
+	volume->block_bytes = config->block_bytes ? (uint32_t)config->block_bytes : 512;
+	volume->held.last = &volume->held.first;
+	STAILQ_INIT(&volume->waiting);
+	part_pool_init(&volume->parts);
+	freelist_init(&volume->unmaps, sizeof(struct unmap), UNMAPS_MAX);
+	make_naa(volume->naa, lab_name, config->name);
+	int rc = build(volume, config, err);
+	if (rc) {
+		volume_close(volume);
+		return rc;
+	}
+	*ret_volume = volume;
+	return 0;
+}
+
+struct volume *volume_close(struct volume *volume)
+{
+	if (!volume)
+		return NULL;
+	assert(!volume->held.first);
+	assert(STAILQ_EMPTY(&volume->waiting));
+	part_pool_done(&volume->parts);
+	freelist_done(&volume->unmaps);
+	page_map_done(&volume->map);
+	free(volume);
+	return NULL;
+}
+
+const char *volume_name(const struct volume *volume)
+{
+	return volume->name;
+}
+
+struct io_layer *volume_layer(struct volume *volume)
+{
+	return &volume->layer;
+}
+
+uint32_t volume_block_bytes(const struct volume *volume)
+{
+	return volume->block_bytes;
+}
+
+bool volume_is_thin(const struct volume *volume)
+{
+	return volume->thin;
+}
+
+uint64_t volume_allocated_bytes(const struct volume *volume)
+{
+	return volume->map.mapped * POOL_PAGE_BYTES;
+}
+
+const struct volume_counters *volume_counters(const struct volume *volume)
+{
+	return &volume->counters;
+}
+
+const uint8_t *volume_naa(const struct volume *volume)
+{
+	return volume->naa;
+}
+
+void volume_map_status(struct volume *volume, uint64_t offset_bytes, bool *ret_mapped,
+		       uint64_t *ret_run_bytes)
+{
+	uint64_t end_bytes = volume->layer.size_bytes;
+	if (offset_bytes >= end_bytes) {
+		*ret_mapped = false;
+		*ret_run_bytes = 0;
+		return;
+	}
+	uint32_t first = (uint32_t)(offset_bytes / POOL_PAGE_BYTES), last = first + 1;
+	bool mapped = volume->map.entries[first].page != PAGE_NONE;
+	while (last < volume->map.count && (volume->map.entries[last].page != PAGE_NONE) == mapped)
+		last++;
+	*ret_mapped = mapped;
+	*ret_run_bytes = MIN_OF(last * POOL_PAGE_BYTES, end_bytes) - offset_bytes;
+}

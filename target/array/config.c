@@ -247,13 +247,15 @@ static uint64_t pool_usable_bytes(struct cfg *cfg, const struct pool_config *poo
 				       : model		  ? model->size_bytes
 							  : 0;
 		char why[200];
-		if (!raid || !drive_bytes || !cfg_valid(cfg, &members[m].raid) ||
+		uint64_t chunk_bytes = members[m].chunk_bytes;
+		if (!raid || !drive_bytes || !chunk_bytes || (chunk_bytes & (chunk_bytes - 1)) ||
+		    !cfg_valid(cfg, &members[m].chunk_bytes) || !cfg_valid(cfg, &members[m].raid) ||
 		    !cfg_valid(cfg, &drives->count) || !cfg_valid(cfg, &drives->size_bytes) ||
 		    !cfg_valid(cfg, &drives->model) || drives->spares >= drives->count ||
 		    raid->check((unsigned)(drives->count - drives->spares), why, sizeof why))
 			return 0;
 		uint64_t usable = raid->usable_bytes((unsigned)(drives->count - drives->spares),
-						     drive_bytes, members[m].chunk_bytes);
+						     drive_bytes, chunk_bytes);
 		total += usable / POOL_PAGE_BYTES * POOL_PAGE_BYTES;
 	}
 	return total;
@@ -308,7 +310,8 @@ static void check_volume(struct cfg *cfg, const struct group_config *config, siz
 	bool block_ok = volume->block_bytes == 512 || volume->block_bytes == 4096;
 	if (cfg_valid(cfg, &volume->block_bytes) && !block_ok)
 		cfg_error_at(cfg, &volume->block_bytes, "'block' must be 512B or 4KiB");
-	else if (block_ok && volume->size_bytes % volume->block_bytes)
+	else if (block_ok && cfg_valid(cfg, &volume->size_bytes) &&
+		 volume->size_bytes % volume->block_bytes)
 		cfg_error_at(cfg, &volume->size_bytes, "'size' is not a multiple of the block");
 	if (cfg_valid(cfg, &volume->pool) && !find_pool(config, volume->pool))
 		unknown_pool(cfg, config, volume);
@@ -324,6 +327,7 @@ static void check_space(struct cfg *cfg, const struct group_config *config)
 		uint64_t usable = pool_usable_bytes(cfg, &pools[p]), taken = 0;
 		for (size_t v = 0; usable && v < config->volumes.count; v++) {
 			if (volumes[v].thin || !volumes[v].pool ||
+			    !cfg_valid(cfg, &volumes[v].size_bytes) ||
 			    find_pool(config, volumes[v].pool) != &pools[p])
 				continue;
 			taken += round_up_u64(volumes[v].size_bytes, POOL_PAGE_BYTES);

@@ -409,20 +409,33 @@ static void test_check_name(void **state)
 	}
 }
 
+/* HEAD, then TIMES times UNIT, then TAIL; to be freed. */
+static char *repeat(const char *head, const char *unit, unsigned times, const char *tail)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+	assert_non_null(to);
+	(void)fputs(head, to);
+	for (unsigned i = 0; i < times; i++)
+		(void)fputs(unit, to);
+	(void)fputs(tail, to);
+	assert_int_equal(fclose(to), 0);
+	return text;
+}
+
 static void test_more_errors_than_kept(void **state)
 {
 	struct root root;
-	char text[4000] = "name: x\nwords: [", *errors;
-	for (int i = 0; i < 150; i++)
-		strcat(text, "[], ");
-	strcat(text, "last]\n");
+	char *text = repeat("name: x\nwords: [", "[], ", 150, "last]\n");
 	struct cfg *cfg = parse(text);
 	cfg_decode(cfg, &root_schema, &root);
 	cfg_hint(cfg, "of an error that is not kept");
 	assert_int_equal(cfg_error_count(cfg), 150);
-	errors = errors_of(cfg);
+	char *errors = errors_of(cfg);
 	assert_non_null(strstr(errors, "\nlab.yaml: 50 more errors are not shown\n"));
 	free(errors);
+	free(text);
 	cfg_free(cfg);
 }
 
@@ -430,32 +443,22 @@ static void test_more_errors_than_kept(void **state)
 
 static void test_nesting(void **state)
 {
-	char text[400] = "name: x\nany: ";
-	for (int i = 0; i < 31; i++)
-		strcat(text, "[");
-	size_t bare = strlen(text);
-	for (int i = 0; i < 31; i++)
-		strcat(text, "]");
+	char *open = repeat("name: x\nany: ", "[", 31, ""), *text = repeat(open, "]", 31, "");
 	check_errors(text, NULL, "");
-	text[bare] = 0;
-	strcat(text, "[]");
-	for (int i = 0; i < 31; i++)
-		strcat(text, "]");
+	free(text);
+	text = repeat(open, "[]", 1, "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
 	check_errors(text, NULL, "lab.yaml:2:37: nested too deeply (at most 32 levels)\n");
+	free(text);
+	free(open);
+	/* Far beyond: the parser is not asked to go on. */
+	text = repeat("name: x\nany: ", "[", 100000, "");
+	check_errors(text, NULL, "lab.yaml:2:37: nested too deeply (at most 32 levels)\n");
+	free(text);
 }
 
 static void test_long_lists(void **state)
 {
-	enum { ITEMS = 40000 };
-	char *text = malloc(ITEMS * 2 + 64);
-	assert_non_null(text);
-	strcpy(text, "name: x\nwords: [");
-	char *p = text + strlen(text);
-	for (int i = 0; i < ITEMS; i++) {
-		*p++ = 'a';
-		*p++ = ',';
-	}
-	strcpy(p, "]\n");
+	char *text = repeat("name: x\nwords: [", "a,", 40000, "]\n");
 	check_errors(text, NULL, "lab.yaml:2:8201: too many entries in one list (at most 4096)\n");
 	free(text);
 }

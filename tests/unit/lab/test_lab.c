@@ -322,6 +322,12 @@ static const struct error_case group_cases[] = {
     {M1 "drives.spares=1", "raid10 needs an even number of active drives, 2 to 64, not 3 (member "
 			   "'m1': 4 drives, 1 spares)"},
     {M1 "drives.count=49", "'count' is 49; it must be from 1 to 48"},
+    {M1 "chunk=big", "'chunk': 'big' is not a size; units understood: B, KiB, MiB, GiB, TiB (1024; "
+		     "also k, M, G, T) and kB, MB, GB, TB (1000)"},
+    {M1 "drives.size=1q", "'size': '1q' is not a size; units understood: B, KiB, MiB, GiB, TiB "
+			  "(1024; also k, M, G, T) and kB, MB, GB, TB (1000)"},
+    {"group.volumes.db2.size=18446744073709551615",
+     "'size' is 18446744073709551615; it must be from 1MiB to 64TiB"},
     {M1 "chunk=96KiB", "'chunk' must be a power of two"},
     {M1 "raid=raid7", "'raid' has the unknown value 'raid7'; did you mean 'raid0'? allowed: "
 		      "raid0, raid10, raid5, raid50"},
@@ -353,6 +359,9 @@ static const struct error_case host_cases[] = {
 					"mean 'round-robin'? allowed: round-robin, failover-only"},
     {"hosts.h1.luns=[{name: db1, urls: ['iscsi://127.0.0.1/iqn.2026-11.test:x/0']}]",
      "the host has a volume 'db1' already"},
+    {"hosts.h1.luns=[{name: l, urls: [nonsense]}]",
+     "not an iSCSI URL: nonsense: it does not begin with iscsi://; write "
+     "iscsi://[user%password@]host[:port]/target-iqn/lun"},
     {"hosts.h1.luns=[{name: l, urls: []}]", "a lun needs at least one url"},
     {"hosts.h1.luns=[{name: k, urls: ['iscsi://127.0.0.1/iqn.2026-11.test:x/0']}, {name: l, urls: "
      "['iscsi://127.0.0.2/iqn.2026-11.test:x/0']}]",

@@ -80,7 +80,8 @@ struct mpio_event {
 
 /* ---- policies: one file each, pure ---- */
 struct mpio_path_view {
-	bool usable;
+	bool usable; /* up */
+	bool full;   /* at its queue depth: usable again when an I/O is answered */
 	unsigned in_flight;
 	uint64_t in_flight_bytes;
 };

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * MPIO from inside.  Private to initiator/mpio.
+ *
+ * An io handed in waits in `incoming` (linked by io->link) until a path can take it; then it
+ * becomes one request, or several when it is larger than the unit takes at once.  A request is in
+ * exactly one place: `ready` (goes next), `delayed` (a retry with its time), `blocked` (waits for
+ * a fenced range), sent on a path, or on a path's `lost` list until that path is torn down.
+ *
+ * Invariants (asserted): a request is answered only while it is sent; every io handed in is
+ * completed once (open_ios returns to 0).
+ */
+#ifndef SANLAB_INITIATOR_MPIO_DEVICE_H
+#define SANLAB_INITIATOR_MPIO_DEVICE_H
+
+#include <assert.h>
+#include <sys/queue.h>
+
+#include "initiator/mpio/mpio.h"
+#include "initiator/mpio/path_state.h"
+#include "initiator/mpio/policy.h"
+
+enum {
+	MPIO_MAX_PATHS = 64,
+	MPIO_MAX_TRANSFER_BYTES = 16 << 20, /* when the unit tells no limit, or a larger one */
+	MPIO_POOL_CHUNK = 64,
+};
+
+enum req_state { REQ_FREE, REQ_READY, REQ_DELAYED, REQ_BLOCKED, REQ_SENT, REQ_LOST };
+
+/* An io that became several requests. */
+struct mpio_whole {
+	struct io *io;
+	unsigned open;
+	int status;
+	SLIST_ENTRY(mpio_whole) link;
+};
+
+struct mpio_req {
+	struct path_io pio;
+	struct mpio *mpio;
+	struct io *io;
+	struct mpio_whole *whole; /* NULL: the io is this request alone */
+	enum req_state state;
+	unsigned path;	/* where it was sent last */
+	bool same_path; /* retry where it was, if that path can take it */
+	uint64_t avoid; /* paths (bits) that have refused it */
+	unsigned retries;
+	uint64_t offset_bytes, length_bytes;
+	uint64_t sent_ns, due_ns;
+	bool fenced;
+	struct iovec *slice; /* of a split io; kept with the request for its next use */
+	unsigned slice_room;
+	TAILQ_ENTRY(mpio_req) link;
+	TAILQ_ENTRY(mpio_req) fence_link;
+};
+TAILQ_HEAD(mpio_req_list, mpio_req);
+
+struct mpio_chunk {
+	struct mpio_chunk *next;
+	struct mpio_req reqs[MPIO_POOL_CHUNK];
+};
+
+struct mpio_path {
+	struct mpio *mpio;
+	struct path *path;
+	unsigned index;
+	struct path_machine machine;
+	struct loop_timer reconnect;
+	struct mpio_req_list lost;
+	unsigned depth_limit;
+	bool failing; /* I/O came back lost; the DOWN event is on its way */
+	bool drop;    /* MPIO itself gives the login up, from its task */
+	char drop_why[96];
+	struct mpio_ledger ledger;
+};
+
+struct mpio {
+	struct io_layer layer; /* first */
+	struct loop *loop;
+	struct mpio_config config;
+	struct rng rng;
+	char name[128];
+
+	struct mpio_path *paths[MPIO_MAX_PATHS];
+	struct mpio_path_view views[MPIO_MAX_PATHS];
+	unsigned count, up_count;
+	unsigned available; /* views usable and not full */
+	const struct mpio_policy *policy;
+	void *policy_state;
+
+	bool identified; /* `unit` is what every path has to be */
+	struct path_identity unit;
+
+	struct io *incoming, **incoming_tail;
+	struct mpio_req_list ready, delayed, blocked;
+	uint64_t incoming_count, queued_reqs;
+	uint64_t open_ios;
+	bool pumping;
+
+	TAILQ_HEAD(, mpio_req) fences; /* writes of unknown outcome, oldest first */
+	unsigned fence_count;
+
+	SLIST_HEAD(, mpio_whole) free_wholes;
+	struct mpio_req_list free_reqs;
+	struct mpio_chunk *chunks;
+
+	struct loop_timer delay_timer, no_path_timer, refuse_timer, settle_timer;
+	struct loop_task task; /* drops logins, reports ready */
+	bool started, gone, freeing;
+	unsigned depth; /* inside a callback of a path or of the loop */
+	bool ready_due, ready_told;
+	int ready_status;
+	void (*ready_fn)(void *arg, int status, const char *why);
+	void *ready_arg;
+	void (*event_fn)(void *arg, const struct mpio_event *event);
+	void *event_arg;
+	char last_why[256];
+};
+
+/* device.c */
+void mpio_submit(struct io_layer *layer, struct io *io);
+void mpio_pump(struct mpio *m);
+void mpio_queue_req(struct mpio *m, struct mpio_req *req, enum req_state state);
+void mpio_requeue_first(struct mpio *m, struct mpio_req *req);
+void mpio_delay(struct mpio *m, struct mpio_req *req, uint64_t delay_ns);
+void mpio_finish(struct mpio *m, struct mpio_req *req, int status);
+void mpio_fail_waiting(struct mpio *m);
+void mpio_refuse_due(void *arg);
+
+/* answer.c */
+void mpio_answered(struct path_io *pio);
+void mpio_delay_due(void *arg);
+
+/* fence.c */
+void mpio_fence(struct mpio *m, struct mpio_req *req);
+void mpio_unfence(struct mpio *m, struct mpio_req *req);
+bool mpio_fence_blocks(const struct mpio *m, const struct mpio_req *req);
+
+/* paths.c */
+void mpio_view_refresh(struct mpio *m, unsigned path);
+void mpio_path_event(void *arg, struct path *path, enum path_event event, const char *why);
+void mpio_path_reconnect(void *arg);
+void mpio_drop_path(struct mpio *m, unsigned path, const char *why);
+void mpio_drop_due(struct mpio *m);
+void mpio_no_path_due(void *arg);
+
+/* ledger.c */
+void mpio_ledger_count(struct mpio *m, const struct mpio_req *req);
+
+/* pool.c */
+struct mpio_req *mpio_req_get(struct mpio *m); /* NULL: out of memory */
+void mpio_req_put(struct mpio *m, struct mpio_req *req);
+struct mpio_whole *mpio_whole_get(struct mpio *m);
+void mpio_whole_put(struct mpio *m, struct mpio_whole *whole);
+void mpio_pool_free(struct mpio *m);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The MPIO device: making, starting, asking and freeing it.
+ */
+#include "initiator/mpio/mpio.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "initiator/mpio/device.h"
+
+static const struct io_layer_ops mpio_layer_ops = {.name = "mpio", .submit = mpio_submit};
+
+static void set_default(uint64_t *value, uint64_t preset)
+{
+	if (!*value)
+		*value = preset;
+}
+
+static void take_config(struct mpio *m, const struct mpio_config *config)
+{
+	struct mpio_config *c = &m->config;
+
+	*c = *config;
+	set_default(&c->rr_ios, 1);
+	set_default(&c->reconnect_min_ns, 250 * NS_PER_MS);
+	set_default(&c->reconnect_max_ns, MAX_OF(4 * NS_PER_S, c->reconnect_min_ns));
+	c->reconnect_max_ns = MAX_OF(c->reconnect_max_ns, c->reconnect_min_ns);
+	set_default(&c->io_timeout_ns, 5 * NS_PER_S);
+	set_default(&c->queue_depth, 128);
+}
+
+/* The last thing of the turn, and of this function: the owner may free the device in it. */
+static void on_task(void *arg)
+{
+	struct mpio *m = arg;
+
+	mpio_drop_due(m);
+	if (m->ready_due && !m->ready_told) {
+		m->ready_told = true;
+		loop_timer_cancel(m->loop, &m->settle_timer);
+		if (m->ready_fn)
+			m->ready_fn(m->ready_arg, m->ready_status,
+				    m->ready_status ? m->last_why : "");
+	}
+}
+
+static void on_settled(void *arg)
+{
+	struct mpio *m = arg;
+
+	m->ready_due = true;
+	m->ready_status = m->up_count ? 0 : -ENODEV;
+	loop_task_queue(m->loop, &m->task);
+}
+
+int mpio_new(struct loop *loop, const struct mpio_config *config, const char *name, uint64_t seed,
+	     struct mpio **ret_mpio)
+{
+	const struct mpio_policy *policy = mpio_policy_at(config->policy);
+	struct mpio *m;
+
+	if (!policy)
+		return -EINVAL;
+	m = calloc(1, sizeof *m);
+	if (!m)
+		return -ENOMEM;
+	m->policy_state = calloc(1, policy->state_bytes);
+	if (!m->policy_state) {
+		free(m);
+		return -ENOMEM;
+	}
+	m->layer.ops = &mpio_layer_ops;
+	m->loop = loop;
+	m->policy = policy;
+	take_config(m, config);
+	policy->init(m->policy_state, &m->config);
+	snprintf(m->name, sizeof m->name, "%s", name);
+	rng_init(&m->rng, seed, rng_stream_of(name));
+	m->incoming_tail = &m->incoming;
+	TAILQ_INIT(&m->ready);
+	TAILQ_INIT(&m->delayed);
+	TAILQ_INIT(&m->blocked);
+	TAILQ_INIT(&m->fences);
+	TAILQ_INIT(&m->free_reqs);
+	loop_timer_init(&m->delay_timer, mpio_delay_due, m);
+	loop_timer_init(&m->no_path_timer, mpio_no_path_due, m);
+	loop_timer_init(&m->refuse_timer, mpio_refuse_due, m);
+	loop_timer_init(&m->settle_timer, on_settled, m);
+	loop_task_init(&m->task, on_task, m);
+	m->gone = true; /* until started */
+	snprintf(m->last_why, sizeof m->last_why, "no path");
+	*ret_mpio = m;
+	return 0;
+}
+
+int mpio_add_path(struct mpio *mpio, struct path *path)
+{
+	struct mpio_path *p;
+
+	if (mpio->started)
+		return -EBUSY;
+	if (mpio->count == MPIO_MAX_PATHS)
+		return -ENOSPC;
+	p = calloc(1, sizeof *p);
+	if (!p)
+		return -ENOMEM;
+	p->mpio = mpio;
+	p->path = path;
+	p->index = mpio->count;
+	p->depth_limit = (unsigned)mpio->config.queue_depth;
+	TAILQ_INIT(&p->lost);
+	loop_timer_init(&p->reconnect, mpio_path_reconnect, p);
+	path->config.event = mpio_path_event;
+	path->config.arg = p;
+	mpio->paths[mpio->count++] = p;
+	return 0;
+}
+
+void mpio_on_event(struct mpio *mpio, void (*fn)(void *arg, const struct mpio_event *event),
+		   void *arg)
+{
+	mpio->event_fn = fn;
+	mpio->event_arg = arg;
+}
+
+void mpio_start(struct mpio *mpio, uint64_t settle_ns,
+		void (*ready)(void *arg, int status, const char *why), void *arg)
+{
+	uint64_t now = loop_now_ns(mpio->loop);
+
+	assert(!mpio->started);
+	mpio->started = true;
+	mpio->gone = false;
+	mpio->ready_fn = ready;
+	mpio->ready_arg = arg;
+	loop_timer_set(mpio->loop, &mpio->settle_timer, now + (mpio->count ? settle_ns : 0));
+	loop_timer_set(mpio->loop, &mpio->no_path_timer, now + mpio->config.no_path_ns);
+	for (unsigned i = 0; i < mpio->count; i++)
+		mpio_path_reconnect(mpio->paths[i]);
+}
+
+static void cancel_timers(struct mpio *m)
+{
+	loop_timer_cancel(m->loop, &m->delay_timer);
+	loop_timer_cancel(m->loop, &m->no_path_timer);
+	loop_timer_cancel(m->loop, &m->refuse_timer);
+	loop_timer_cancel(m->loop, &m->settle_timer);
+	loop_task_cancel(m->loop, &m->task);
+	for (unsigned i = 0; i < m->count; i++)
+		loop_timer_cancel(m->loop, &m->paths[i]->reconnect);
+}
+
+struct mpio *mpio_free(struct mpio *mpio)
+{
+	if (!mpio)
+		return NULL;
+	/* Not from within a completion or a path event: their callers still use the device. */
+	assert(!mpio->depth && !mpio->pumping);
+	mpio->freeing = true;
+	for (unsigned i = 0; i < mpio->count; i++) {
+		struct mpio_req *req;
+
+		path_free(mpio->paths[i]->path);
+		while ((req = TAILQ_FIRST(&mpio->paths[i]->lost)))
+			mpio_finish(mpio, req, -ENODEV);
+	}
+	mpio_fail_waiting(mpio);
+	cancel_timers(mpio);
+	assert(mpio->open_ios == 0);
+	mpio_pool_free(mpio);
+	for (unsigned i = 0; i < mpio->count; i++)
+		free(mpio->paths[i]);
+	free(mpio->policy_state);
+	free(mpio);
+	return NULL;
+}
+
+struct io_layer *mpio_layer(struct mpio *mpio)
+{
+	return &mpio->layer;
+}
+
+const char *mpio_name(const struct mpio *mpio)
+{
+	return mpio->name;
+}
+
+unsigned mpio_path_count(const struct mpio *mpio)
+{
+	return mpio->count;
+}
+
+void mpio_path_info(const struct mpio *mpio, unsigned path, struct mpio_path_info *ret_info)
+{
+	const struct mpio_path *p;
+
+	assert(path < mpio->count);
+	p = mpio->paths[path];
+	*ret_info = (struct mpio_path_info){
+	    .portal = p->path->config.portal,
+	    .state = p->machine.state,
+	    .ledger = &p->ledger,
+	    .in_flight = mpio->views[path].in_flight,
+	    .identity = p->machine.state == MPIO_PATH_UP ? &p->path->identity : NULL,
+	};
+}
+
+uint32_t mpio_block_bytes(const struct mpio *mpio)
+{
+	return mpio->unit.block_bytes;
+}
+
+uint64_t mpio_waiting(const struct mpio *mpio)
+{
+	return mpio->incoming_count + mpio->queued_reqs;
+}

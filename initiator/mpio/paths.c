@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Paths coming and going: identity after every login, reconnects, and what happens to I/O when a
+ * path, or the last one, is lost.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "initiator/mpio/device.h"
+
+void mpio_view_refresh(struct mpio *m, unsigned path)
+{
+	struct mpio_path_view *view = &m->views[path];
+	const struct mpio_path *p = m->paths[path];
+	bool was = view->usable && !view->full;
+	bool is;
+
+	view->usable = p->machine.state == MPIO_PATH_UP && !p->failing && !p->drop;
+	view->full = view->in_flight >= p->depth_limit;
+	is = view->usable && !view->full;
+	m->available = m->available - was + is;
+}
+
+static void tell(struct mpio *m, const struct mpio_path *p, const struct path_output *out,
+		 unsigned reissued, const char *why)
+{
+	struct mpio_event event = {
+	    .at_ns = loop_now_ns(m->loop),
+	    .path = p->index,
+	    .from = out->from,
+	    .to = out->to,
+	    .reissued = reissued,
+	    .why = why,
+	};
+
+	if (m->event_fn && !m->freeing)
+		m->event_fn(m->event_arg, &event);
+}
+
+static void step(struct mpio_path *p, enum path_input input, unsigned reissued, const char *why)
+{
+	struct mpio *m = p->mpio;
+	uint64_t now = loop_now_ns(m->loop);
+	struct path_output out = path_machine_step(&p->machine, input, &m->config, &m->rng);
+
+	if (out.from == MPIO_PATH_UP)
+		m->up_count--;
+	if (out.to == MPIO_PATH_UP) {
+		m->up_count++;
+		m->gone = false;
+		loop_timer_cancel(m->loop, &m->no_path_timer);
+	} else if (out.from == MPIO_PATH_UP && m->up_count == 0) {
+		loop_timer_set(m->loop, &m->no_path_timer, now + m->config.no_path_ns);
+	}
+	mpio_view_refresh(m, p->index);
+	if (out.reconnect)
+		loop_timer_set(m->loop, &p->reconnect, now + out.reconnect_after_ns);
+	if (input == PATH_INPUT_DOWN || input == PATH_INPUT_WRONG)
+		snprintf(m->last_why, sizeof m->last_why, "path %u (%s): %s", p->index,
+			 p->path->config.portal ? p->path->config.portal : "?", why);
+	tell(m, p, &out, reissued, why);
+}
+
+/* NULL when the unit behind the path is the one this device stands for. */
+static const char *mismatch(const struct mpio *m, const struct path_identity *id)
+{
+	if (!id->block_bytes || !id->blocks)
+		return "a logical unit without capacity";
+	if (!id->designator_bytes && m->count > 1)
+		return "a logical unit without identity: paths to it cannot be told apart";
+	if (!m->identified)
+		return NULL;
+	if (id->designator_bytes != m->unit.designator_bytes ||
+	    memcmp(id->designator, m->unit.designator, id->designator_bytes) != 0)
+		return "another logical unit (designator differs)";
+	if (id->block_bytes != m->unit.block_bytes)
+		return "another logical unit (block size differs)";
+	if (id->blocks * id->block_bytes < m->layer.size_bytes)
+		return "the logical unit is smaller than before";
+	return NULL;
+}
+
+static uint32_t smaller_limit(uint32_t a, uint32_t b)
+{
+	return a && b ? MIN_OF(a, b) : a | b; /* 0: no limit told */
+}
+
+static void learn(struct mpio *m, const struct path_identity *id)
+{
+	if (!m->identified) {
+		m->identified = true;
+		m->unit = *id;
+		m->layer.size_bytes = id->blocks * id->block_bytes;
+		return;
+	}
+	m->unit.max_transfer_blocks =
+	    smaller_limit(m->unit.max_transfer_blocks, id->max_transfer_blocks);
+	m->unit.max_unmap_blocks = smaller_limit(m->unit.max_unmap_blocks, id->max_unmap_blocks);
+	m->unit.can_unmap &= id->can_unmap;
+}
+
+/* The login is over and the socket closed: its I/O may go elsewhere, the oldest first. */
+static void end_login(struct mpio_path *p, const char *why)
+{
+	struct mpio *m = p->mpio;
+	unsigned reissued = 0;
+	struct mpio_req *req;
+
+	while ((req = TAILQ_LAST(&p->lost, mpio_req_list))) {
+		mpio_requeue_first(m, req);
+		reissued++;
+	}
+	if (p->machine.state == MPIO_PATH_UP)
+		p->ledger.losses++;
+	p->ledger.reissued += reissued;
+	p->failing = false;
+	step(p, PATH_INPUT_DOWN, reissued, why);
+	if (m->gone)
+		mpio_fail_waiting(m);
+}
+
+static void came_up(struct mpio_path *p)
+{
+	struct mpio *m = p->mpio;
+	const char *why = mismatch(m, &p->path->identity);
+
+	if (why) {
+		step(p, PATH_INPUT_WRONG, 0, why);
+		mpio_drop_path(m, p->index, why);
+		return;
+	}
+	learn(m, &p->path->identity);
+	p->ledger.logins++;
+	p->depth_limit = (unsigned)m->config.queue_depth;
+	p->failing = false;
+	step(p, PATH_INPUT_UP, 0, "");
+	if (m->up_count == m->count && !m->ready_told) {
+		m->ready_due = true;
+		m->ready_status = 0;
+		loop_task_queue(m->loop, &m->task);
+	}
+}
+
+void mpio_path_event(void *arg, struct path *path, enum path_event event, const char *why)
+{
+	struct mpio_path *p = arg;
+	struct mpio *m = p->mpio;
+
+	if (m->freeing)
+		return;
+	m->depth++;
+	if (event == PATH_EVENT_UP) {
+		came_up(p);
+	} else if (p->machine.state != MPIO_PATH_DOWN) {
+		p->drop = false; /* done already */
+		end_login(p, why && *why ? why : "connection lost");
+	}
+	mpio_pump(m);
+	m->depth--;
+}
+
+void mpio_path_reconnect(void *arg)
+{
+	struct mpio_path *p = arg;
+	struct mpio *m = p->mpio;
+	int r;
+
+	m->depth++;
+	step(p, PATH_INPUT_CONNECT, 0, "");
+	r = path_connect(p->path);
+	if (r < 0)
+		end_login(p, strerror(-r));
+	m->depth--;
+}
+
+/* From the task, because this may be in the middle of the path's own callback. */
+void mpio_drop_path(struct mpio *m, unsigned path, const char *why)
+{
+	struct mpio_path *p = m->paths[path];
+
+	if (p->drop)
+		return;
+	p->drop = true;
+	snprintf(p->drop_why, sizeof p->drop_why, "%s", why);
+	mpio_view_refresh(m, path);
+	loop_task_queue(m->loop, &m->task);
+}
+
+void mpio_drop_due(struct mpio *m)
+{
+	m->depth++;
+	for (unsigned i = 0; i < m->count; i++) {
+		struct mpio_path *p = m->paths[i];
+
+		if (!p->drop)
+			continue;
+		path_disconnect(p->path); /* its I/O comes back lost; no event follows */
+		p->drop = false;
+		if (p->machine.state == MPIO_PATH_UP)
+			end_login(p, p->drop_why);
+		else
+			mpio_view_refresh(m, i);
+	}
+	mpio_pump(m);
+	m->depth--;
+}
+
+void mpio_no_path_due(void *arg)
+{
+	struct mpio *m = arg;
+
+	m->depth++;
+	m->gone = true;
+	mpio_fail_waiting(m);
+	m->depth--;
+}

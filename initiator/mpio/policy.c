@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of path policies, in the order of mpio_policy_names.
+ */
+#include "initiator/mpio/policy.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+
+static const struct mpio_policy *const policies[] = {
+    &mpio_policy_round_robin,
+    &mpio_policy_failover_only,
+};
+
+const char *const mpio_policy_names[] = {"round-robin", "failover-only", NULL};
+
+_Static_assert(ARRAY_SIZE(policies) + 1 == ARRAY_SIZE(mpio_policy_names),
+	       "a policy is a row in both tables");
+
+const struct mpio_policy *mpio_policy_at(int index)
+{
+	if (index < 0 || (size_t)index >= ARRAY_SIZE(policies))
+		return NULL;
+	return policies[index];
+}
+
+const struct mpio_policy *mpio_policy_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++)
+		if (strcmp(policies[i]->name, name) == 0)
+			return policies[i];
+	return NULL;
+}

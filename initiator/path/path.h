@@ -62,6 +62,7 @@ struct path_identity {
 	uint64_t blocks;
 	uint16_t target_port_group, relative_port; /* 0: not told */
 	uint32_t max_transfer_blocks;              /* VPD b0, 0: no limit told */
+	uint32_t max_unmap_blocks;                 /* VPD b0, 0: no limit told */
 	bool write_protected;
 	bool can_unmap;
 	char vendor[9], product[17], revision[5];

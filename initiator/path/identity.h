@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What INQUIRY, VPD pages, READ CAPACITY and MODE SENSE say about a logical unit (SPC-4, SBC-3).
+ * Pure: bytes in, facts out; lengths the target claims are never trusted.
+ */
+#ifndef SANLAB_INITIATOR_PATH_IDENTITY_H
+#define SANLAB_INITIATOR_PATH_IDENTITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "initiator/path/path.h"
+
+struct identity_facts {
+	struct path_identity identity;
+	unsigned rank; /* of the designator held: higher is better, 0 none */
+	bool dpofua;   /* the FUA bit is honoured */
+	bool lbpme;    /* thin: UNMAP makes sense */
+	bool told_unmap;
+	bool have_capacity;
+};
+
+/* Each returns 0 or -EPROTO when the data cannot be what was asked for. */
+int identity_inquiry(const uint8_t *data, size_t size, struct identity_facts *facts);
+int identity_vpd_designators(const uint8_t *data, size_t size, struct identity_facts *facts);
+int identity_vpd_serial(const uint8_t *data, size_t size, struct identity_facts *facts);
+int identity_vpd_limits(const uint8_t *data, size_t size, struct identity_facts *facts);
+int identity_capacity16(const uint8_t *data, size_t size, struct identity_facts *facts);
+int identity_capacity10(const uint8_t *data, size_t size, struct identity_facts *facts);
+int identity_mode6(const uint8_t *data, size_t size, struct identity_facts *facts);
+
+#endif

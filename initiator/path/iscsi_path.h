@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The iSCSI path from inside: one libiscsi context for one login.  Private to initiator/path.
+ *
+ * Rules that keep libiscsi 1.19 harmless
+ *  - auto-reconnect is off and a context that failed is destroyed, never reused;
+ *  - libiscsi's callbacks only note what happened; everything that may call the owner (done,
+ *    event) or destroy the context runs after iscsi_service has returned (session_settle);
+ *  - a command's buffers and its task stay until it is answered or the context is destroyed;
+ *  - libiscsi's own timeouts stay off: a command it gives up on leaves a hole in CmdSN.
+ *
+ * Threading: the loop's thread.
+ */
+#ifndef SANLAB_INITIATOR_PATH_ISCSI_PATH_H
+#define SANLAB_INITIATOR_PATH_ISCSI_PATH_H
+
+#include <assert.h>
+#include <iscsi/iscsi.h>
+#include <iscsi/scsi-lowlevel.h>
+#include <sys/queue.h>
+
+#include "base/loop.h"
+#include "initiator/path/identity.h"
+#include "initiator/path/path.h"
+
+enum {
+	ISCSI_REDIRECT_HOPS = 4,     /* login redirections followed before giving up */
+	ISCSI_UNANSWERED_NOPS = 2,   /* keep-alives without any answer before the path is lost */
+	ISCSI_MAX_IN_FLIGHT = 4096,  /* bound of path_config.max_in_flight */
+	ISCSI_PROBE_ATTENTIONS = 16, /* unit attentions taken during one identification */
+	ISCSI_UNMAP_LIST_BYTES = 24, /* header and one descriptor */
+	ISCSI_PROBE_DATA_BYTES = 1024,
+};
+
+enum iscsi_phase {
+	ISCSI_DOWN,
+	ISCSI_CONNECTING, /* TCP */
+	ISCSI_LOGIN,
+	ISCSI_PROBING, /* full feature phase, finding out what the logical unit is */
+	ISCSI_UP,
+};
+
+struct iscsi_path;
+
+/* What one outstanding command needs besides the submitter's path_io. */
+struct iscsi_slot {
+	struct scsi_task task;
+	struct iscsi_path *owner;
+	struct path_io *pio;
+	bool sync_after; /* FUA on a unit without DPOFUA: SYNCHRONIZE CACHE must follow */
+	uint8_t unmap[ISCSI_UNMAP_LIST_BYTES];
+	struct scsi_iovec unmap_iov;
+	SLIST_ENTRY(iscsi_slot) free_link;
+};
+
+struct iscsi_probe {
+	unsigned step;
+	unsigned attentions;
+	struct scsi_task task;
+	struct scsi_iovec iov;
+	struct identity_facts facts;
+	uint8_t data[ISCSI_PROBE_DATA_BYTES];
+};
+
+struct iscsi_path {
+	struct path path; /* first: the interface's view of this */
+
+	char portal[64], target[224], initiator[224], user[128], password[128];
+
+	enum iscsi_phase phase;
+	struct iscsi_context *ctx;
+	struct loop_watch watch;
+	struct loop_task flush;	 /* writes what this turn has queued */
+	struct loop_task later;	 /* ends refused I/O, reports a start that failed at once */
+	struct loop_timer tick;	 /* deadlines: login, answers, keep-alive */
+	struct loop_timer pause; /* a probe command that has to wait */
+
+	/* notes of libiscsi's callbacks, acted on by session_settle */
+	bool lost, redirected, identified, heard;
+	bool tearing; /* iscsi_destroy_context runs: its callbacks mean nothing */
+	char why[256];
+
+	char at_portal[64]; /* where this login goes: the portal or a redirection */
+	unsigned hops;
+	unsigned logins; /* contexts made: tells one login from the next */
+	uint64_t login_deadline_ns, last_answer_ns;
+	unsigned nops;	 /* sent since the last answer of any kind */
+	unsigned queued; /* commands since the last flush */
+	int wire_lun;
+	bool cdb10; /* the unit knows no 16-byte commands */
+	bool dpofua;
+
+	/* guards against path_free from within a callback */
+	unsigned depth;
+	bool free_wanted;
+
+	struct iscsi_slot *slots;
+	SLIST_HEAD(, iscsi_slot) free_slots;
+	struct path_io *oldest, *newest; /* in flight, in the order of submission */
+	struct path_io *answered, **answered_tail;
+	struct path_io *refused, **refused_tail;
+
+	struct iscsi_probe probe;
+};
+
+/* path_iscsi.c */
+void iscsi_path_enter(struct iscsi_path *p);
+void iscsi_path_leave(struct iscsi_path *p); /* may free P */
+/* Closes the connection and ends all I/O; HARD drops unsent data with a TCP reset. */
+void iscsi_path_teardown(struct iscsi_path *p, bool hard);
+void iscsi_path_event(struct iscsi_path *p, enum path_event event, const char *why);
+
+/* session.c */
+int session_open(struct iscsi_path *p); /* 0, or negative with p->why filled */
+void session_close(struct iscsi_path *p, bool hard);
+void session_service(struct iscsi_path *p, int revents);
+void session_lose(struct iscsi_path *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same, when libiscsi has failed without saying why. */
+void session_lose_failed(struct iscsi_path *p);
+void session_flush(void *arg);
+void session_tick(void *arg);
+void session_set_tick(struct iscsi_path *p);
+
+/* login.c */
+int login_configure(struct iscsi_path *p);
+void login_connected(struct iscsi_context *ctx, int status, void *command_data, void *arg);
+bool login_portal_is_numeric(const char *portal);
+
+/* probe.c */
+void probe_start(struct iscsi_path *p);
+void probe_send(void *arg);
+
+/* io.c */
+void iscsi_path_submit(struct path *path, struct path_io *pio);
+void iscsi_path_deliver(struct iscsi_path *p);
+void iscsi_path_end_refused(struct iscsi_path *p);
+void iscsi_path_end_lost(struct iscsi_path *p);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TCP connect and iSCSI login, with redirections (status 0101h) followed up to a limit.
+ *
+ * The ISID is explicit: distinct for every path of the initiator, so that each is its own I_T
+ * nexus, and the same at every login of a path, so that a target that has not noticed the end of
+ * the old session ends it now (session reinstatement, RFC 7143 6.3.5) together with its tasks.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "initiator/path/iscsi_path.h"
+
+bool login_portal_is_numeric(const char *portal)
+{
+	char host[64];
+	uint8_t address[16];
+	bool six = *portal == '[';
+	const char *from = portal + six;
+	size_t n = strcspn(from, six ? "]" : ":");
+
+	if (n == 0 || n >= sizeof host)
+		return false;
+	memcpy(host, from, n);
+	host[n] = 0;
+	return inet_pton(six ? AF_INET6 : AF_INET, host, address) == 1;
+}
+
+int login_configure(struct iscsi_path *p)
+{
+	const struct path_config *c = &p->path.config;
+	struct iscsi_context *ctx = p->ctx;
+	uint64_t user_timeout_ms = MIN_OF(c->tcp_user_timeout_ns / NS_PER_MS, UINT64_C(3600000));
+
+	iscsi_set_noautoreconnect(ctx, 1);
+	iscsi_set_reconnect_max_retries(ctx, 0);
+	iscsi_set_tcp_user_timeout(ctx, (int)MAX_OF(user_timeout_ms, UINT64_C(1)));
+	if (iscsi_set_targetname(ctx, p->target) != 0 ||
+	    iscsi_set_session_type(ctx, ISCSI_SESSION_NORMAL) != 0 ||
+	    iscsi_set_header_digest(ctx, c->header_digest ? ISCSI_HEADER_DIGEST_CRC32C_NONE
+							  : ISCSI_HEADER_DIGEST_NONE) != 0)
+		return -EINVAL;
+	/* 24 + 16 bits: all of the qualifier is in the ISID. */
+	if (iscsi_set_isid_random(ctx, c->isid_qualifier >> 16, c->isid_qualifier & 0xffff) != 0)
+		return -EINVAL;
+	if (c->user && c->password &&
+	    iscsi_set_initiator_username_pwd(ctx, c->user, c->password) != 0)
+		return -EINVAL;
+	return 0;
+}
+
+static void take_redirect(struct iscsi_path *p)
+{
+	const char *to = iscsi_get_target_address(p->ctx);
+
+	if (p->hops >= ISCSI_REDIRECT_HOPS) {
+		session_lose(p, "login redirected more than %d times, last to %s",
+			     ISCSI_REDIRECT_HOPS, to);
+	} else if (!login_portal_is_numeric(to) || strlen(to) >= sizeof p->at_portal) {
+		session_lose(p, "login redirected to %s, which is no numeric address", to);
+	} else if (strcmp(to, p->at_portal) == 0) {
+		session_lose(p, "login at %s redirected to itself", to);
+	} else {
+		p->hops++;
+		snprintf(p->at_portal, sizeof p->at_portal, "%s", to);
+		p->redirected = true;
+	}
+}
+
+static void login_done(struct iscsi_context *ctx, int status, void *command_data, void *arg)
+{
+	struct iscsi_path *p = arg;
+
+	if (p->tearing)
+		return;
+	p->heard = true;
+	if (status == SCSI_STATUS_REDIRECT)
+		take_redirect(p);
+	else if (status != SCSI_STATUS_GOOD)
+		session_lose(p, "login refused: %s", iscsi_get_error(ctx));
+	else
+		probe_start(p);
+}
+
+/* Also called a second time by libiscsi when an established connection ends. */
+void login_connected(struct iscsi_context *ctx, int status, void *command_data, void *arg)
+{
+	struct iscsi_path *p = arg;
+
+	if (!p || p->tearing || p->lost)
+		return;
+	if (status != SCSI_STATUS_GOOD) {
+		session_lose(p, "%s", iscsi_get_error(ctx));
+		return;
+	}
+	if (p->phase != ISCSI_CONNECTING)
+		return;
+	p->phase = ISCSI_LOGIN;
+	if (iscsi_login_async(ctx, login_done, p) != 0)
+		session_lose(p, "cannot log in: %s", iscsi_get_error(ctx));
+}

@@ -14,9 +14,9 @@
 #include "target/scsi/scsi.h"
 
 struct sim_link_config {
-	uint64_t delay_ns;           /* one way */
-	uint64_t jitter_ns;          /* uniform on top, seeded */
-	uint64_t rate_bytes_per_s;   /* 0: unlimited */
+	uint64_t delay_ns;	   /* one way */
+	uint64_t jitter_ns;	   /* uniform on top, seeded */
+	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	uint64_t seed;
 };
 
@@ -26,10 +26,13 @@ int sim_link_new(struct loop *loop, const struct sim_link_config *config, struct
 struct sim_link *sim_link_free(struct sim_link *link);
 /* Cut: every session over the link is reset now and new logins fail until it is mended. */
 void sim_link_cut(struct sim_link *link, bool cut);
-/* Stall: what is sent neither arrives nor fails (a silent black hole). */
+/* Stall: what is sent neither arrives nor fails (a silent black hole) until it ends; then what is
+ * still waited for arrives late, in order. */
 void sim_link_stall(struct sim_link *link, bool stall);
 
-/* A path over LINK to LUN of TARGET. */
+/* A path over LINK to LUN of TARGET.  The portal's port number becomes the relative target port.
+ * A path that is disconnected or freed with I/O in the target leaves a session there, which ends
+ * when the volume lets go: run the loop until then before TARGET is freed. */
 int path_new_sim(struct loop *loop, const struct path_config *config, struct sim_link *link,
 		 struct scsi_target *target, struct path **ret_path);
 

@@ -41,7 +41,7 @@ struct scsi_lu *scsi_device_add(struct scsi_device *device, struct volume *volum
 {
 	struct scsi_lu *lu;
 
-	TAILQ_FOREACH (lu, &device->lus, entry) {
+	for (lu = TAILQ_FIRST(&device->lus); lu; lu = TAILQ_NEXT(lu, entry)) {
 		if (lu->volume == volume)
 			return lu;
 	}

@@ -106,8 +106,10 @@ void scsi_ua_broadcast(struct scsi_lu *lu, const struct scsi_nexus *except, uint
 	struct scsi_target *target;
 	struct scsi_nexus *nexus;
 
-	TAILQ_FOREACH (target, &lu->device->targets, entry) {
-		TAILQ_FOREACH (nexus, &target->nexuses, entry) {
+	for (target = TAILQ_FIRST(&lu->device->targets); target;
+	     target = TAILQ_NEXT(target, entry)) {
+		for (nexus = TAILQ_FIRST(&target->nexuses); nexus;
+		     nexus = TAILQ_NEXT(nexus, entry)) {
 			if (nexus != except)
 				ua_add_where(nexus, lu, code);
 		}

@@ -252,7 +252,7 @@ static void test_abort(void **state)
 static void test_reset_waits(void **state)
 {
 	struct fixture *fixture = *state;
-	struct request read_a, read_b, write_b, late;
+	struct request read_a, read_b, write_b, late, later;
 	unsigned first = 0, second = 0, other = 0;
 
 	fixture->thin.deferred = true;
@@ -264,8 +264,14 @@ static void test_reset_waits(void **state)
 	assert_true(write_b.task.aborted);
 	assert_int_equal(first, 0);
 	assert_int_equal(scsi_reset_lu(fixture->a, lun_thick, finished, &other), 0);
-	assert_int_equal(other, 1);		/* another unit does not wait */
-	start_read(fixture, &late, fixture->a); /* after the reset: not affected by it */
+	assert_int_equal(other, 1);		  /* another unit does not wait */
+	start_read(fixture, &late, fixture->a);	  /* after the reset: not affected by it */
+	start_write(fixture, &later, fixture->a); /* ends before what the reset waits for */
+	scsi_abort(&later.task);
+	assert_int_equal(later.done_count, 1);
+	start_write(fixture, &later, fixture->a);
+	scsi_abort(&later.task);
+	assert_int_equal(first, 0);
 	fake_volume_release(&fixture->thin, 1);
 	assert_true(read_a.task.aborted);
 	assert_int_equal(first, 0);

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The `sim` kind of path: life from path_new_sim to path_free, I/O, keep-alive, and the end of a
+ * session.  What may call the owner never runs within a call of the owner's.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "harness/sim/sim_impl.h"
+
+static struct sim_path *of(struct path *path)
+{
+	return container_of(path, struct sim_path, path);
+}
+
+static void destroy(struct sim_path *path)
+{
+	struct loop *loop = path->path.loop;
+
+	loop_task_cancel(loop, &path->later);
+	loop_timer_cancel(loop, &path->tick);
+	loop_timer_cancel(loop, &path->pause);
+	sim_link_unref(path->link);
+	free(path);
+}
+
+void sim_path_leave(struct sim_path *path)
+{
+	assert(path->depth > 0);
+	if (--path->depth == 0 && path->free_wanted)
+		destroy(path);
+}
+
+static void event(struct sim_path *path, enum path_event what, const char *why)
+{
+	if (!path->free_wanted && path->path.config.event)
+		path->path.config.event(path->path.config.arg, &path->path, what, why);
+}
+
+static void append(struct path_io ***tail, struct path_io *pio)
+{
+	pio->next = NULL;
+	**tail = pio;
+	*tail = &pio->next;
+}
+
+/* ---- the end of I/O ---- */
+
+static void end_refused(struct sim_path *path)
+{
+	struct path_io *pio = path->refused;
+
+	/* One round: what is refused from within done waits for the next. */
+	path->refused = NULL;
+	path->refused_tail = &path->refused;
+	while (pio) {
+		struct path_io *next = pio->next;
+
+		pio->result = PATH_NOT_SENT;
+		pio->done(pio);
+		pio = next;
+	}
+}
+
+static void account_end(struct sim_path *path, const struct path_io *pio)
+{
+	assert(path->path.in_flight > 0);
+	path->path.in_flight--;
+	path->path.in_flight_bytes -= sim_data_bytes(&path->path, pio);
+}
+
+/* Takes the I/O away from a closed session and lets go of it. */
+static void abandon_session(struct sim_path *path)
+{
+	struct sim_session *session = path->session;
+	struct sim_command *command;
+
+	path->session = NULL;
+	path->path.up = false;
+	path->phase = SIM_DOWN;
+	loop_timer_cancel(path->path.loop, &path->tick);
+	loop_timer_cancel(path->path.loop, &path->pause);
+	for (command = TAILQ_FIRST(&session->active); command;
+	     command = TAILQ_NEXT(command, entry)) {
+		if (command->pio)
+			append(&path->lost_tail, command->pio);
+		command->pio = NULL;
+	}
+	sim_session_detach(session);
+}
+
+static void end_lost(struct sim_path *path)
+{
+	struct path_io *pio;
+
+	while ((pio = path->lost)) {
+		path->lost = pio->next;
+		if (!path->lost)
+			path->lost_tail = &path->lost;
+		account_end(path, pio);
+		pio->result = PATH_LOST;
+		pio->done(pio);
+	}
+}
+
+static void on_later(void *arg)
+{
+	struct sim_path *path = arg;
+
+	sim_path_enter(path);
+	end_refused(path);
+	if (path->down_due) {
+		char why[sizeof path->why];
+
+		memcpy(why, path->why, sizeof why);
+		if (path->session)
+			abandon_session(path);
+		path->phase = SIM_DOWN;
+		end_lost(path);
+		if (path->down_due) { /* not disconnected meanwhile */
+			path->down_due = false;
+			event(path, PATH_EVENT_DOWN, why);
+		}
+	}
+	sim_path_leave(path);
+}
+
+void sim_path_drained(struct sim_path *path)
+{
+	path->down_due = true;
+	loop_task_queue(path->path.loop, &path->later);
+}
+
+void sim_path_lose(struct sim_path *path, const char *format, ...)
+{
+	va_list args;
+
+	if (!path->session || path->session->closed)
+		return;
+	va_start(args, format);
+	vsnprintf(path->why, sizeof path->why, format, args);
+	va_end(args);
+	path->phase = SIM_LOSING;
+	loop_timer_cancel(path->path.loop, &path->tick);
+	loop_timer_cancel(path->path.loop, &path->pause);
+	sim_session_close(path->session);
+}
+
+/* ---- keep-alive and deadlines ---- */
+
+static uint64_t oldest_submit_ns(const struct sim_path *path)
+{
+	const struct sim_command *oldest = TAILQ_FIRST(&path->session->active);
+
+	/* With nothing in flight the next I/O begins now at the earliest. */
+	return oldest ? oldest->pio->submit_ns : loop_now_ns(path->path.loop);
+}
+
+static void set_tick(struct sim_path *path)
+{
+	const struct path_config *config = &path->path.config;
+	uint64_t keepalive_due = path->heard_ns + config->keepalive_ns * (path->pings + 1);
+	uint64_t answer_due = oldest_submit_ns(path) + config->io_timeout_ns;
+
+	loop_timer_set(path->path.loop, &path->tick, MIN_OF(keepalive_due, answer_due));
+}
+
+static void keep_alive(struct sim_path *path, uint64_t now)
+{
+	const struct path_config *config = &path->path.config;
+	uint64_t silence = now - path->heard_ns;
+	char text[32];
+
+	if (now - oldest_submit_ns(path) >= config->io_timeout_ns) {
+		text_duration(text, sizeof text, (double)(now - oldest_submit_ns(path)));
+		sim_path_lose(path, "no answer to a command for %s", text);
+		return;
+	}
+	if (silence >= config->keepalive_ns * (path->pings + 1)) {
+		if (path->pings >= SIM_UNANSWERED_PINGS) {
+			text_duration(text, sizeof text, (double)silence);
+			sim_path_lose(path, "no sign of life for %s: %u keep-alives unanswered",
+				      text, path->pings);
+			return;
+		}
+		path->pings++;
+		sim_session_ping(path->session);
+	}
+	set_tick(path);
+}
+
+static void on_tick(void *arg)
+{
+	struct sim_path *path = arg;
+	char text[32];
+
+	switch (path->phase) {
+	case SIM_REFUSED:
+		path->down_due = true;
+		loop_task_queue(path->path.loop, &path->later);
+		break;
+	case SIM_LOGIN:
+		text_duration(text, sizeof text, (double)path->path.config.login_timeout_ns);
+		sim_path_lose(path, "no login within %s: timed out", text);
+		break;
+	case SIM_UP:
+		keep_alive(path, loop_now_ns(path->path.loop));
+		break;
+	case SIM_DOWN:
+	case SIM_LOSING:
+		break;
+	}
+}
+
+void sim_path_heard(struct sim_path *path)
+{
+	path->heard_ns = loop_now_ns(path->path.loop);
+	path->pings = 0;
+}
+
+void sim_path_came_up(struct sim_path *path)
+{
+	path->phase = SIM_UP;
+	path->path.up = true;
+	set_tick(path);
+	event(path, PATH_EVENT_UP, "");
+}
+
+/* Frees the command first: what follows may end the session. */
+static void identification_answered(struct sim_path *path, struct sim_command *command)
+{
+	struct scsi_task *task = &command->task;
+	struct buf *data = task->in_buf;
+	struct sim_answer answer = {
+	    .status = task->status,
+	    .data = data ? data->data : NULL,
+	    .bytes = MIN_OF(task->in_bytes, task->edtl_bytes),
+	};
+
+	memcpy(answer.sense, task->sense, sizeof answer.sense);
+	task->in_buf = NULL;
+	sim_command_free(command);
+	sim_probe_answered(path, &answer);
+	buf_unref(data);
+}
+
+void sim_path_answered(struct sim_path *path, struct sim_command *command)
+{
+	struct path_io *pio = command->pio;
+
+	sim_path_enter(path);
+	sim_path_heard(path);
+	if (!pio) {
+		identification_answered(path, command);
+	} else {
+		sim_result_take(pio, &command->task);
+		scsi_task_release(&command->task);
+		sim_command_free(command);
+		account_end(path, pio);
+		pio->done(pio);
+	}
+	sim_path_leave(path);
+}
+
+/* ---- struct path_ops ---- */
+
+static int sim_connect(struct path *base)
+{
+	struct sim_path *path = of(base);
+	uint64_t now = loop_now_ns(base->loop);
+	int r;
+
+	if (path->phase != SIM_DOWN || path->down_due)
+		return -EALREADY;
+	if (path->link->cut) {
+		snprintf(path->why, sizeof path->why, "cannot connect to %s: the link is cut",
+			 path->portal);
+		path->phase = SIM_REFUSED;
+		loop_timer_set(base->loop, &path->tick, now + 2 * path->link->config.delay_ns);
+		return 0;
+	}
+	r = sim_session_open(path, &path->session);
+	if (r < 0)
+		return r;
+	path->phase = SIM_LOGIN;
+	path->pings = 0;
+	loop_timer_set(base->loop, &path->tick, now + base->config.login_timeout_ns);
+	return 0;
+}
+
+static void sim_submit(struct path *base, struct path_io *pio)
+{
+	struct sim_path *path = of(base);
+	struct sim_command *command = NULL;
+
+	if (path->phase == SIM_UP && base->in_flight < base->config.max_in_flight &&
+	    (uint64_t)pio->blocks * base->identity.block_bytes <= UINT32_MAX)
+		command = sim_session_command(path->session);
+	if (!command) {
+		append(&path->refused_tail, pio);
+		loop_task_queue(base->loop, &path->later);
+		return;
+	}
+	command->pio = pio;
+	pio->submit_ns = loop_now_ns(base->loop);
+	sim_cdb_build(command, base);
+	sim_command_send(command);
+	base->in_flight++;
+	base->in_flight_bytes += sim_data_bytes(base, pio);
+}
+
+static void end_everything(struct sim_path *path)
+{
+	if (path->session) {
+		if (!path->session->closed)
+			sim_session_close(path->session);
+		abandon_session(path);
+	}
+	path->phase = SIM_DOWN;
+	path->down_due = false;
+	loop_timer_cancel(path->path.loop, &path->tick);
+	end_lost(path);
+	end_refused(path);
+}
+
+static void sim_disconnect(struct path *base)
+{
+	struct sim_path *path = of(base);
+
+	sim_path_enter(path);
+	end_everything(path);
+	sim_path_leave(path);
+}
+
+static void sim_free(struct path *base)
+{
+	struct sim_path *path = of(base);
+
+	sim_path_enter(path);
+	path->free_wanted = true;
+	end_everything(path);
+	assert(base->in_flight == 0);
+	sim_path_leave(path);
+}
+
+static const struct path_ops sim_ops = {
+    .name = "sim",
+    .connect = sim_connect,
+    .submit = sim_submit,
+    .disconnect = sim_disconnect,
+    .free = sim_free,
+};
+
+static bool copy_string(char *out, size_t size, const char *text)
+{
+	return text && (size_t)snprintf(out, size, "%s", text) < size;
+}
+
+/* The path's own copies, and defaults for what was left at zero. */
+static int take_config(struct sim_path *path, const struct path_config *from)
+{
+	struct path_config *config = &path->path.config;
+	const char *colon;
+
+	*config = *from;
+	if (!copy_string(path->portal, sizeof path->portal, from->portal) ||
+	    !copy_string(path->target_name, sizeof path->target_name, from->target) ||
+	    !copy_string(path->initiator, sizeof path->initiator,
+			 from->initiator_name ? from->initiator_name
+					      : "iqn.2026-11.test.sanlab:initiator"))
+		return -EINVAL;
+	config->portal = path->portal;
+	config->target = path->target_name;
+	config->initiator_name = path->initiator;
+	config->user = config->password = NULL;
+	if (!config->login_timeout_ns)
+		config->login_timeout_ns = 5 * NS_PER_S;
+	if (!config->keepalive_ns)
+		config->keepalive_ns = NS_PER_S;
+	if (!config->io_timeout_ns)
+		config->io_timeout_ns = 5 * NS_PER_S;
+	if (!config->max_in_flight)
+		config->max_in_flight = 128;
+	if (config->max_in_flight > SIM_MAX_IN_FLIGHT || config->lun > 0x3fff)
+		return -EINVAL;
+	path->isid[0] = 0x80; /* random format, RFC 7143 10.12.5: any qualifier will do */
+	put_be32(path->isid + 2, config->isid_qualifier);
+	/* The port number tells portals of one address apart. */
+	colon = strrchr(path->portal, ':');
+	path->relative_port = colon ? (uint16_t)strtoul(colon + 1, NULL, 10) : 1;
+	return 0;
+}
+
+int path_new_sim(struct loop *loop, const struct path_config *config, struct sim_link *link,
+		 struct scsi_target *target, struct path **ret_path)
+{
+	struct sim_path *path = calloc(1, sizeof *path);
+	int r;
+
+	if (!path)
+		return -ENOMEM;
+	r = take_config(path, config);
+	if (r < 0) {
+		free(path);
+		return r;
+	}
+	path->path.ops = &sim_ops;
+	path->path.loop = loop;
+	path->link = sim_link_ref(link);
+	path->target = target;
+	path->refused_tail = &path->refused;
+	path->lost_tail = &path->lost;
+	loop_task_init(&path->later, on_later, path);
+	loop_timer_init(&path->tick, on_tick, path);
+	loop_timer_init(&path->pause, sim_probe_send, path);
+	*ret_path = &path->path;
+	return 0;
+}

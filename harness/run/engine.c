@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The phases of a run: prepare -> warm-up -> window -> drain -> verify -> judge.
+ *
+ * Every way out leads through drain and finish, so the record is always complete; each wait has
+ * an end: the window by its length, drain by its limit, prefill and read-back by a watchdog that
+ * wants progress within the drain limit.
+ */
+#include "harness/run/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/text.h"
+
+#define WATCH_NS NS_PER_S
+
+static void set_phase(struct run_engine *engine, enum run_phase phase)
+{
+	engine->phase = phase;
+	engine->phase_start_ns = loop_now_ns(engine->loop);
+	recording_phase(engine);
+}
+
+static void finish(struct run_engine *engine)
+{
+	if (engine->phase == RUN_DONE)
+		return;
+	loop_timer_cancel(engine->loop, &engine->phase_timer);
+	loop_timer_cancel(engine->loop, &engine->sample_timer);
+	loop_timer_cancel(engine->loop, &engine->watchdog);
+	timeline_close(engine);
+	engine->phase = RUN_DONE;
+	recording_finish(engine);
+	engine->finished(engine->arg);
+}
+
+static void free_all(struct run_engine *engine)
+{
+	if (engine->workload)
+		engine->workload->ops->free(engine->workload);
+	record_free(engine->record);
+	json_decref(engine->details);
+	free(engine->faults);
+	free(engine->paths);
+	free(engine->links);
+	free(engine->workload_devices);
+	free(engine->devices);
+	free(engine);
+}
+
+/* ---- verify ---- */
+
+static void watch(struct run_engine *engine)
+{
+	engine->watched_progress = -1;
+	engine->watched_ns = loop_now_ns(engine->loop);
+	loop_timer_set(engine->loop, &engine->watchdog, engine->watched_ns + WATCH_NS);
+}
+
+static void verified(void *arg, int status)
+{
+	struct run_engine *engine = arg;
+
+	loop_timer_cancel(engine->loop, &engine->watchdog);
+	if (status < 0 && status != -ECANCELED)
+		recording_error(engine, "the read-back failed: %s", strerror(-status));
+	if (!engine->stopping || status != -ECANCELED)
+		finish(engine);
+}
+
+static void verify(struct run_engine *engine)
+{
+	set_phase(engine, RUN_VERIFY);
+	engine->stopping = false;
+	engine->drained = false;
+	watch(engine);
+	engine->workload->ops->verify(engine->workload, verified, engine);
+}
+
+/* ---- drain ---- */
+
+static void drained(void *arg, int status)
+{
+	struct run_engine *engine = arg;
+	bool verify_now = engine->phase == RUN_DRAIN && engine->lab->run.verify &&
+			  !engine->record->interrupted && !engine->record->error;
+
+	engine->drained = true;
+	if (engine->orphan) {
+		free_all(engine);
+		return;
+	}
+	loop_timer_cancel(engine->loop, &engine->phase_timer);
+	if (engine->phase == RUN_DONE)
+		return;
+	if (verify_now)
+		verify(engine);
+	else
+		finish(engine);
+}
+
+/* The workload ends what it has begun; then `drained`. */
+static void stop_workload(struct run_engine *engine)
+{
+	loop_timer_cancel(engine->loop, &engine->sample_timer);
+	loop_timer_cancel(engine->loop, &engine->watchdog);
+	engine->stopping = true;
+	loop_timer_set(engine->loop, &engine->phase_timer,
+		       loop_now_ns(engine->loop) + engine->lab->run.drain_limit_ns);
+	engine->workload->ops->stop(engine->workload, drained, engine);
+}
+
+static void drain(struct run_engine *engine)
+{
+	timeline_stop(engine);
+	set_phase(engine, RUN_DRAIN);
+	stop_workload(engine);
+}
+
+/* ---- warm-up and window ---- */
+
+static void end_window(struct run_engine *engine)
+{
+	recording_sample(engine);
+	recording_window_end(engine);
+	drain(engine);
+}
+
+static void begin_window(struct run_engine *engine)
+{
+	uint64_t now_ns = loop_now_ns(engine->loop);
+
+	recording_sample(engine);
+	set_phase(engine, RUN_WINDOW);
+	recording_window_begin(engine);
+	loop_timer_set(engine->loop, &engine->phase_timer, now_ns + engine->lab->run.duration_ns);
+	loop_timer_set(engine->loop, &engine->sample_timer, now_ns + engine->lab->run.interval_ns);
+	timeline_start(engine);
+}
+
+static void phase_due(void *arg)
+{
+	struct run_engine *engine = arg;
+
+	switch (engine->phase) {
+	case RUN_WARMUP:
+		begin_window(engine);
+		break;
+	case RUN_WINDOW:
+		end_window(engine);
+		break;
+	default: { /* what was in flight has not ended within the limit */
+		char limit[32];
+
+		engine->stuck = true;
+		text_duration(limit, sizeof limit, (double)engine->lab->run.drain_limit_ns);
+		recording_error(engine, "I/O was still in flight %s after the load had stopped",
+				limit);
+		finish(engine);
+		break;
+	}
+	}
+}
+
+static void sample_due(void *arg)
+{
+	struct run_engine *engine = arg;
+	uint64_t next_ns = engine->sample_timer.deadline_ns + engine->lab->run.interval_ns;
+
+	recording_sample(engine);
+	loop_timer_set(engine->loop, &engine->sample_timer, next_ns);
+}
+
+static void prepared(void *arg, int status)
+{
+	struct run_engine *engine = arg;
+	uint64_t now_ns = loop_now_ns(engine->loop);
+
+	loop_timer_cancel(engine->loop, &engine->watchdog);
+	if (engine->stopping)
+		return; /* `drained` goes on */
+	if (status < 0) {
+		recording_error(engine, "the volumes could not be prepared: %s", strerror(-status));
+		drain(engine);
+		return;
+	}
+	set_phase(engine, RUN_WARMUP);
+	engine->sample_start_ns = now_ns;
+	engine->workload->ops->start(engine->workload);
+	loop_timer_set(engine->loop, &engine->sample_timer, now_ns + engine->lab->run.interval_ns);
+	loop_timer_set(engine->loop, &engine->phase_timer, now_ns + engine->lab->run.warmup_ns);
+}
+
+/* Prefill and read-back have no length of their own: they must get on. */
+static void watch_due(void *arg)
+{
+	struct run_engine *engine = arg;
+	uint64_t now_ns = loop_now_ns(engine->loop);
+
+	if (engine->workload->progress > engine->watched_progress) {
+		engine->watched_progress = engine->workload->progress;
+		engine->watched_ns = now_ns;
+	} else if (now_ns - engine->watched_ns > engine->lab->run.drain_limit_ns) {
+		char limit[32];
+
+		text_duration(limit, sizeof limit, (double)engine->lab->run.drain_limit_ns);
+		recording_error(engine, "%s made no progress for %s",
+				run_phase_names[engine->phase], limit);
+		stop_workload(engine);
+		return;
+	}
+	loop_timer_set(engine->loop, &engine->watchdog, now_ns + WATCH_NS);
+}
+
+/* ---- the interface ---- */
+
+void run_engine_on_judge(struct run_engine *engine, void (*judge)(void *arg, struct record *record),
+			 void *arg)
+{
+	engine->judge = judge;
+	engine->judge_arg = arg;
+}
+
+void run_engine_start(struct run_engine *engine, loop_fn finished, void *arg)
+{
+	engine->finished = finished;
+	engine->arg = arg;
+	engine->start_ns = loop_now_ns(engine->loop);
+	engine->sample_start_ns = engine->start_ns;
+	engine->record->start_wall_ns = loop_wall_ns(engine->loop);
+	recording_start(engine);
+	set_phase(engine, RUN_PREPARE);
+	watch(engine);
+	engine->workload->ops->prepare(engine->workload, prepared, engine);
+}
+
+static void end_early(struct run_engine *engine)
+{
+	switch (engine->phase) {
+	case RUN_PREPARE:
+	case RUN_WARMUP:
+		engine->record->window_start_ns = engine->record->window_end_ns = run_at(engine);
+		drain(engine);
+		break;
+	case RUN_WINDOW:
+		end_window(engine);
+		break;
+	case RUN_VERIFY:
+		if (!engine->stopping)
+			stop_workload(engine);
+		break;
+	default: /* ending already, or not begun */
+		break;
+	}
+}
+
+void run_engine_stop(struct run_engine *engine, const char *why)
+{
+	if (engine->phase == RUN_NEW || engine->phase == RUN_DONE || engine->record->interrupted)
+		return;
+	engine->record->interrupted = true;
+	recording_marker(engine, "phase", NULL, NULL, NULL, why);
+	event_log_emit(engine->events, "interrupt", run_at(engine), json_pack("{s:s}", "why", why));
+	end_early(engine);
+}
+
+void run_engine_fail(struct run_engine *engine, const char *why)
+{
+	if (engine->phase == RUN_NEW || engine->phase == RUN_DONE || engine->record->error)
+		return;
+	recording_error(engine, "%s", why);
+	end_early(engine);
+}
+
+struct record *run_engine_record(struct run_engine *engine)
+{
+	return engine->record;
+}
+
+struct record *run_engine_take_record(struct run_engine *engine)
+{
+	struct record *record = engine->record;
+
+	engine->record = NULL;
+	return record;
+}
+
+static int open_workload(struct run_engine *engine, struct err *err)
+{
+	struct workload_env env = {
+	    .loop = engine->loop,
+	    .seed = engine->lab->seed,
+	    .devices = engine->workload_devices,
+	    .device_count = engine->device_count,
+	    .mismatch = recording_mismatch,
+	    .arg = engine,
+	};
+
+	for (unsigned i = 0; i < engine->device_count; i++) {
+		const struct run_device *device = &engine->devices[i];
+
+		engine->workload_devices[i] = (struct workload_device){
+		    .host = device->host,
+		    .volume = device->volume,
+		    .layer = mpio_layer(device->mpio),
+		    .block_bytes = mpio_block_bytes(device->mpio),
+		    .known_zero = device->known_zero,
+		};
+	}
+	return engine->lab->workload_ops->open(&env, engine->lab->workload_config,
+					       &engine->workload, err);
+}
+
+static int allocate(struct run_engine *engine, const struct run_device *devices)
+{
+	unsigned count = engine->device_count;
+
+	for (unsigned i = 0; i < count; i++)
+		engine->path_count += mpio_path_count(devices[i].mpio);
+	engine->devices = calloc(count, sizeof *engine->devices);
+	engine->links = calloc(count, sizeof *engine->links);
+	engine->workload_devices = calloc(count, sizeof *engine->workload_devices);
+	engine->paths = calloc(engine->path_count + 1, sizeof *engine->paths);
+	engine->record = record_new();
+	engine->details = json_array();
+	if (!engine->devices || !engine->links || !engine->workload_devices || !engine->paths ||
+	    !engine->record || !engine->details)
+		return -ENOMEM;
+	memcpy(engine->devices, devices, count * sizeof *devices);
+	return timeline_open(engine);
+}
+
+int run_engine_new(struct loop *loop, const struct lab *lab, const struct run_device *devices,
+		   unsigned device_count, const struct fault_ops *faults, struct event_log *events,
+		   struct run_engine **ret_engine, struct err *err)
+{
+	struct run_engine *engine;
+	int r;
+
+	if (device_count == 0)
+		return err_set(err, -EINVAL, "the lab's hosts have no volumes");
+	engine = calloc(1, sizeof *engine);
+	if (!engine)
+		return err_set(err, -ENOMEM, "no memory for the run");
+	engine->loop = loop;
+	engine->lab = lab;
+	engine->device_count = device_count;
+	engine->events = events;
+	if (faults)
+		engine->fault_ops = *faults;
+	loop_timer_init(&engine->phase_timer, phase_due, engine);
+	loop_timer_init(&engine->sample_timer, sample_due, engine);
+	loop_timer_init(&engine->watchdog, watch_due, engine);
+	r = allocate(engine, devices);
+	if (r == 0)
+		r = open_workload(engine, err);
+	if (r == 0)
+		r = recording_open(engine);
+	if (r < 0) {
+		err_set(err, r, "cannot set up the run: %s", strerror(-r));
+		free_all(engine);
+		return r;
+	}
+	for (unsigned i = 0; i < device_count; i++)
+		mpio_on_event(devices[i].mpio, recording_path_event, &engine->links[i]);
+	*ret_engine = engine;
+	return 0;
+}
+
+struct run_engine *run_engine_free(struct run_engine *engine)
+{
+	if (!engine)
+		return NULL;
+	loop_timer_cancel(engine->loop, &engine->phase_timer);
+	loop_timer_cancel(engine->loop, &engine->sample_timer);
+	loop_timer_cancel(engine->loop, &engine->watchdog);
+	timeline_close(engine);
+	for (unsigned i = 0; i < engine->device_count; i++)
+		mpio_on_event(engine->devices[i].mpio, NULL, NULL);
+	if (engine->stuck && !engine->drained)
+		engine->orphan = true;
+	else
+		free_all(engine);
+	return NULL;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The fault timeline: each fault begins at its time in the window and, with `for`, ends after it.
+ * One that has begun ends at its time even when the window has closed meanwhile; one without
+ * `for` lasts until the run is over.
+ */
+#include "harness/run/engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void describe(const struct fault_config *fault, bool begin, char *out, size_t size)
+{
+	const char *end = fault->kind == FAULT_PATH_RESET ? "" : begin ? " begins" : " ends";
+	const char *kind = fault_kind_names[fault->kind];
+
+	switch (fault->kind) {
+	case FAULT_PATH_RESET:
+	case FAULT_PATH_DOWN:
+		snprintf(out, size, "%s%s: %s path %llu (%s)", kind, end, fault->host,
+			 (unsigned long long)fault->path, fault->portal.text);
+		break;
+	case FAULT_PORTAL_DOWN:
+		snprintf(out, size, "%s%s: %s", kind, end, fault->portal.text);
+		break;
+	default:
+		snprintf(out, size, "%s%s: %s", kind, end, fault->host ? fault->host : "all hosts");
+		break;
+	}
+}
+
+static void emit(struct run_engine *engine, const struct fault_config *fault, bool begin,
+		 const char *failure)
+{
+	json_t *event =
+	    json_pack("{s:s, s:b}", "fault", fault_kind_names[fault->kind], "begin", begin);
+
+	if (fault->host)
+		json_object_set_new(event, "host", json_string(fault->host));
+	if (fault->kind == FAULT_PATH_RESET || fault->kind == FAULT_PATH_DOWN)
+		json_object_set_new(event, "path", json_integer((json_int_t)fault->path));
+	if (fault->kind != FAULT_ALL_PATHS_DOWN)
+		json_object_set_new(event, "portal", json_string(fault->portal.text));
+	if (begin && fault->for_ns)
+		json_object_set_new(event, "for_ns", json_integer((json_int_t)fault->for_ns));
+	if (failure)
+		json_object_set_new(event, "failure", json_string(failure));
+	event_log_emit(engine->events, "fault", run_at(engine), event);
+}
+
+static void apply(struct run_fault *fault, bool begin)
+{
+	struct run_engine *engine = fault->engine;
+	const struct fault_config *config = fault->config;
+	struct err err = {0};
+	char text[200];
+	int r = -ENOTSUP;
+
+	describe(config, begin, text, sizeof text);
+	recording_marker(engine, "fault", config->host, NULL,
+			 config->portal.set ? config->portal.text : NULL, text);
+	if (engine->fault_ops.apply)
+		r = engine->fault_ops.apply(engine->fault_ops.arg, config, begin, &err);
+	if (r < 0 && !err.what[0])
+		err_set(&err, r, "not possible here");
+	emit(engine, config, begin, r < 0 ? err.what : NULL);
+	if (r < 0)
+		recording_error(engine, "fault not carried out: %s: %s", text, err.what);
+}
+
+static void fault_due(void *arg)
+{
+	struct run_fault *fault = arg;
+	bool begin = !fault->active;
+
+	fault->active = begin;
+	if (begin && fault->config->for_ns)
+		loop_timer_set(fault->engine->loop, &fault->timer,
+			       fault->timer.deadline_ns + fault->config->for_ns);
+	apply(fault, begin);
+}
+
+int timeline_open(struct run_engine *engine)
+{
+	const struct fault_config *configs = engine->lab->faults.items;
+
+	engine->fault_count = (unsigned)engine->lab->faults.count;
+	if (!engine->fault_count)
+		return 0;
+	engine->faults = calloc(engine->fault_count, sizeof *engine->faults);
+	if (!engine->faults)
+		return -ENOMEM;
+	for (unsigned i = 0; i < engine->fault_count; i++) {
+		engine->faults[i].engine = engine;
+		engine->faults[i].config = &configs[i];
+		loop_timer_init(&engine->faults[i].timer, fault_due, &engine->faults[i]);
+	}
+	return 0;
+}
+
+void timeline_start(struct run_engine *engine)
+{
+	uint64_t now_ns = loop_now_ns(engine->loop);
+
+	for (unsigned i = 0; i < engine->fault_count; i++)
+		loop_timer_set(engine->loop, &engine->faults[i].timer,
+			       now_ns + engine->faults[i].config->at_ns);
+}
+
+void timeline_stop(struct run_engine *engine)
+{
+	for (unsigned i = 0; i < engine->fault_count; i++)
+		if (!engine->faults[i].active)
+			loop_timer_cancel(engine->loop, &engine->faults[i].timer);
+}
+
+void timeline_close(struct run_engine *engine)
+{
+	for (unsigned i = 0; engine->faults && i < engine->fault_count; i++)
+		loop_timer_cancel(engine->loop, &engine->faults[i].timer);
+}

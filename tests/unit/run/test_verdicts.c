@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Verdicts from made-up records: each criterion at both sides of its limit.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "harness/run/run.h"
+
+static void add_stream(struct record *record, const char *name, double planned, uint64_t ios,
+		       uint64_t latency_ns)
+{
+	struct record_stream *stream = record_add_stream(record);
+
+	stream->name = strdup(name);
+	stream->host = strdup("h1");
+	stream->volume = strdup("db1");
+	stream->planned_per_s = planned;
+	stream->ios = ios;
+	for (uint64_t i = 0; i < ios; i++) {
+		hist_record(&stream->response, latency_ns);
+		hist_record(&stream->service, latency_ns / 2);
+	}
+}
+
+static void add_path(struct record *record, unsigned index, const char *portal, double share)
+{
+	struct record_path *path = record_add_path(record);
+
+	path->host = strdup("h1");
+	path->volume = strdup("db1");
+	path->portal = strdup(portal);
+	path->state = strdup("up");
+	path->index = index;
+	path->share = share;
+	path->ios = (uint64_t)(share * 10000);
+}
+
+/* A run that passes everything: 10 s, 100 IOPS planned and achieved. */
+static struct record *good_record(void)
+{
+	struct record *record = record_new();
+
+	record->window_start_ns = 5 * NS_PER_S;
+	record->window_end_ns = 15 * NS_PER_S;
+	record->planned_transactional_iops = 100;
+	record->achieved_transactional_iops = 100;
+	record->pages_checked = 5000;
+	record->pages_written = 400;
+	record->pages_read_back = 400;
+	add_stream(record, "db-read", 64, 640, 3 * NS_PER_MS);
+	add_stream(record, "db-write", 36, 360, 2 * NS_PER_MS);
+	add_stream(record, "log-write", 9, 90, NS_PER_MS);
+	add_stream(record, "log-read", 0.1, 0, 0);
+	add_path(record, 0, "127.0.0.1:3261", 0.5);
+	add_path(record, 1, "127.0.0.1:3262", 0.5);
+	return record;
+}
+
+static struct lab lab_with(struct expect_config *expect, size_t count)
+{
+	return (struct lab){
+	    .run = {.duration_ns = 10 * NS_PER_S, .verify = true},
+	    .expect = {.items = expect, .count = count},
+	};
+}
+
+static const struct record_verdict *find(const struct record *record, const char *id)
+{
+	for (unsigned i = 0; i < record->verdict_count; i++)
+		if (strcmp(record->verdicts[i].id, id) == 0)
+			return &record->verdicts[i];
+	return NULL;
+}
+
+enum { NONE = -1 }; /* no such verdict */
+
+static void check(const struct record *record, size_t index, const char *id, int want)
+{
+	const struct record_verdict *verdict = find(record, id);
+	int got = verdict ? (int)verdict->status : NONE;
+
+	if (got != want)
+		fail_msg("case %zu, %s: got %d, want %d (%s)", index, id, got, want,
+			 verdict ? verdict->text : "none");
+	if (verdict) {
+		assert_non_null(verdict->text);
+		assert_true(json_is_object(verdict->evidence));
+	}
+}
+
+enum change {
+	AS_IS,
+	IOPS_95,
+	IOPS_94,
+	READ_19MS,
+	READ_20MS,
+	WRITE_20MS,
+	LOG_9MS,
+	LOG_10MS,
+	NO_READS,
+	ONE_ERROR,
+	ONE_MISMATCH,
+	UNREADABLE,
+	NOT_READ_BACK,
+	INTERRUPTED,
+	INTERRUPTED_UNREAD,
+	FAILED,
+	NO_PLAN,
+};
+
+static void set_latency(struct record *record, unsigned index, uint64_t latency_ns)
+{
+	hist_reset(&record->streams[index].response);
+	for (uint64_t i = 0; i < record->streams[index].ios; i++)
+		hist_record(&record->streams[index].response, latency_ns);
+}
+
+static void apply(struct record *record, enum change change)
+{
+	switch (change) {
+	case AS_IS:
+		break;
+	case IOPS_95:
+		record->achieved_transactional_iops = 95;
+		break;
+	case IOPS_94:
+		record->achieved_transactional_iops = 94.9;
+		break;
+	case READ_19MS:
+		set_latency(record, 0, 19900 * NS_PER_US);
+		break;
+	case READ_20MS:
+		set_latency(record, 0, 20 * NS_PER_MS);
+		break;
+	case WRITE_20MS:
+		set_latency(record, 1, 20 * NS_PER_MS);
+		break;
+	case LOG_9MS:
+		set_latency(record, 2, 9900 * NS_PER_US);
+		break;
+	case LOG_10MS:
+		set_latency(record, 2, 10 * NS_PER_MS);
+		break;
+	case NO_READS:
+		record->streams[0].ios = 0;
+		hist_reset(&record->streams[0].response);
+		break;
+	case ONE_ERROR:
+		record->streams[1].errors = 1;
+		break;
+	case ONE_MISMATCH:
+		record->mismatches_total = 1;
+		break;
+	case UNREADABLE:
+		record->pages_read_back = 399;
+		record->pages_not_readable = 1;
+		break;
+	case NOT_READ_BACK:
+		record->pages_read_back = 0;
+		break;
+	case INTERRUPTED:
+		record->interrupted = true;
+		break;
+	case INTERRUPTED_UNREAD:
+		record->interrupted = true;
+		record->pages_read_back = 0;
+		break;
+	case FAILED:
+		record->error = strdup("something");
+		break;
+	case NO_PLAN:
+		record->planned_transactional_iops = 0;
+		break;
+	}
+}
+
+static const struct {
+	enum change change;
+	const char *id;
+	int want;
+} cases[] = {
+    {AS_IS, "completed", VERDICT_PASS},
+    {AS_IS, "achieved-iops", VERDICT_PASS},
+    {AS_IS, "db-read-latency h1/db1", VERDICT_PASS},
+    {AS_IS, "db-write-latency h1/db1", VERDICT_PASS},
+    {AS_IS, "log-write-latency h1/db1", VERDICT_PASS},
+    {AS_IS, "log-read-latency h1/db1", NONE},
+    {AS_IS, "data-mismatches", VERDICT_PASS},
+    {AS_IS, "io-errors", VERDICT_PASS},
+    {AS_IS, "read-back", VERDICT_PASS},
+    {IOPS_95, "achieved-iops", VERDICT_PASS},
+    {IOPS_94, "achieved-iops", VERDICT_FAIL},
+    {READ_19MS, "db-read-latency h1/db1", VERDICT_PASS},
+    {READ_20MS, "db-read-latency h1/db1", VERDICT_FAIL},
+    {WRITE_20MS, "db-write-latency h1/db1", VERDICT_FAIL},
+    {LOG_9MS, "log-write-latency h1/db1", VERDICT_PASS},
+    {LOG_10MS, "log-write-latency h1/db1", VERDICT_FAIL},
+    {NO_READS, "db-read-latency h1/db1", VERDICT_FAIL},
+    {ONE_ERROR, "io-errors", VERDICT_FAIL},
+    {ONE_MISMATCH, "data-mismatches", VERDICT_FAIL},
+    {UNREADABLE, "read-back", VERDICT_FAIL},
+    {NOT_READ_BACK, "read-back", VERDICT_FAIL},
+    {INTERRUPTED, "completed", VERDICT_FAIL},
+    {INTERRUPTED, "read-back", VERDICT_PASS},
+    {INTERRUPTED_UNREAD, "read-back", VERDICT_SKIP},
+    {FAILED, "completed", VERDICT_FAIL},
+    {NO_PLAN, "achieved-iops", NONE},
+};
+
+static void criteria_hold_at_their_limits(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct record *record = good_record();
+		struct lab lab = lab_with(NULL, 0);
+
+		apply(record, cases[i].change);
+		verdicts_judge(&lab, record);
+		check(record, i, cases[i].id, cases[i].want);
+		record_free(record);
+	}
+}
+
+static const struct {
+	struct expect_config expect;
+	enum change change;
+	double gap_s, share;
+	int want;
+} expectations[] = {
+    {{.key = "data-mismatches", .text = "0", .op = EXPECT_EQ}, AS_IS, 0, 0.5, VERDICT_PASS},
+    {{.key = "data-mismatches", .text = "0", .op = EXPECT_EQ}, ONE_MISMATCH, 0, 0.5, VERDICT_FAIL},
+    {{.key = "io-errors", .text = ">= 1", .op = EXPECT_GE, .value = 1},
+     ONE_ERROR,
+     0,
+     0.5,
+     VERDICT_PASS},
+    {{.key = "io-errors", .text = ">= 1", .op = EXPECT_GE, .value = 1},
+     AS_IS,
+     0,
+     0.5,
+     VERDICT_FAIL},
+    {{.key = "max-io-gap", .text = "<= 2s", .op = EXPECT_LE, .value = 2e9},
+     AS_IS,
+     2,
+     0.5,
+     VERDICT_PASS},
+    {{.key = "max-io-gap", .text = "<= 2s", .op = EXPECT_LE, .value = 2e9},
+     AS_IS,
+     2.1,
+     0.5,
+     VERDICT_FAIL},
+    {{.key = "max-io-gap", .text = "> 1s", .op = EXPECT_GT, .value = 1e9},
+     AS_IS,
+     2,
+     0.5,
+     VERDICT_FAIL},
+    {{.key = "path-share", .text = "within 1%", .op = EXPECT_LE, .value = 0.01},
+     AS_IS,
+     0,
+     0.505,
+     VERDICT_PASS},
+    {{.key = "path-share", .text = "within 1%", .op = EXPECT_LE, .value = 0.01},
+     AS_IS,
+     0,
+     0.52,
+     VERDICT_FAIL},
+    {{.key = "path-share", .text = "within 1%", .op = EXPECT_LE, .value = 0.01},
+     AS_IS,
+     0,
+     0.48,
+     VERDICT_FAIL},
+    {{.key = "achieved-iops", .text = ">= 90%", .op = EXPECT_GE, .value = 0.9},
+     IOPS_94,
+     0,
+     0.5,
+     VERDICT_PASS},
+    {{.key = "achieved-iops", .text = ">= 99%", .op = EXPECT_GE, .value = 0.99},
+     IOPS_95,
+     0,
+     0.5,
+     VERDICT_FAIL},
+    {{.key = "achieved-iops", .text = ">= 99%", .op = EXPECT_GE, .value = 0.99},
+     NO_PLAN,
+     0,
+     0.5,
+     VERDICT_SKIP},
+    {{.key = "db-read-latency", .text = "< 30ms", .op = EXPECT_LT, .value = 30e6},
+     READ_20MS,
+     0,
+     0.5,
+     VERDICT_PASS},
+    {{.key = "db-read-latency", .text = "< 1ms", .op = EXPECT_LT, .value = 1e6},
+     AS_IS,
+     0,
+     0.5,
+     VERDICT_FAIL},
+    {{.key = "db-write-latency", .text = "< 1ms", .op = EXPECT_LT, .value = 1e6},
+     AS_IS,
+     0,
+     0.5,
+     VERDICT_FAIL},
+    {{.key = "log-write-latency", .text = "<= 1ms", .op = EXPECT_LE, .value = 1e6},
+     AS_IS,
+     0,
+     0.5,
+     VERDICT_PASS},
+    {{.key = "db-read-latency", .text = "< 30ms", .op = EXPECT_LT, .value = 30e6},
+     NO_READS,
+     0,
+     0.5,
+     VERDICT_FAIL},
+};
+
+static void expectations_hold_at_their_limits(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(expectations); i++) {
+		struct expect_config expect = expectations[i].expect;
+		struct record *record = good_record();
+		struct lab lab = lab_with(&expect, 1);
+		char id[80];
+
+		apply(record, expectations[i].change);
+		record->streams[0].max_gap_ns = (uint64_t)(expectations[i].gap_s * 1e9);
+		record->paths[0].share = expectations[i].share;
+		record->paths[1].share = 1 - expectations[i].share;
+		verdicts_judge(&lab, record);
+		snprintf(id, sizeof id, "expect %s", expect.key);
+		check(record, i, id, expectations[i].want);
+		record_free(record);
+	}
+}
+
+static void an_expectation_replaces_the_criterion(void **state)
+{
+	struct expect_config expect[] = {
+	    {.key = "achieved-iops", .text = ">= 90%", .op = EXPECT_GE, .value = 0.9},
+	    {.key = "io-errors", .text = ">= 1", .op = EXPECT_GE, .value = 1},
+	    {.key = "db-read-latency", .text = "< 30ms", .op = EXPECT_LT, .value = 30e6},
+	    {.key = "data-mismatches", .text = "0", .op = EXPECT_EQ},
+	    {.key = "io-errors", .text = "<= 3", .op = EXPECT_LE, .value = 3},
+	};
+	struct record *record = good_record();
+	struct lab lab = lab_with(expect, ARRAY_SIZE(expect));
+
+	apply(record, IOPS_94);
+	apply(record, ONE_ERROR);
+	apply(record, READ_20MS);
+	verdicts_judge(&lab, record);
+	check(record, 0, "achieved-iops", NONE);
+	check(record, 0, "io-errors", NONE);
+	check(record, 0, "db-read-latency h1/db1", NONE);
+	check(record, 0, "db-write-latency h1/db1", VERDICT_PASS);
+	check(record, 0, "expect io-errors", VERDICT_PASS);
+	check(record, 0, "expect io-errors 2", VERDICT_PASS);
+	/* Wrong data is never what a lab may ask for instead. */
+	check(record, 0, "data-mismatches", VERDICT_PASS);
+	assert_true(record_passed(record));
+	record_free(record);
+}
+
+static void failures_come_with_a_hint(void **state)
+{
+	static const enum change changes[] = {IOPS_94, READ_20MS, ONE_ERROR, ONE_MISMATCH,
+					      UNREADABLE};
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct record *record = good_record();
+		struct lab lab = lab_with(NULL, 0);
+		unsigned failed = 0;
+
+		apply(record, changes[i]);
+		verdicts_judge(&lab, record);
+		for (unsigned v = 0; v < record->verdict_count; v++)
+			if (record->verdicts[v].status == VERDICT_FAIL) {
+				failed++;
+				assert_non_null(record->verdicts[v].hint);
+			} else {
+				assert_null(record->verdicts[v].hint);
+			}
+		assert_int_equal(failed, 1);
+		record_free(record);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(criteria_hold_at_their_limits),
+	    cmocka_unit_test(expectations_hold_at_their_limits),
+	    cmocka_unit_test(an_expectation_replaces_the_criterion),
+	    cmocka_unit_test(failures_come_with_a_hint),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -119,7 +119,7 @@ static int run_portal_up(struct control_request *request)
 
 static int run_drive_fail(struct control_request *request)
 {
-	struct drive *drive;
+	struct drive *drive = NULL;
 	int r = want_drive(request, &drive);
 
 	if (!r)

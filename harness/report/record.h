@@ -63,6 +63,7 @@ struct record_verdict {
 };
 
 struct record {
+	char *version; /* of the program that ran it; NULL: this one (set when loaded) */
 	char *lab, *workload, *summary; /* summary: the plan's */
 	uint64_t seed;
 	uint64_t start_wall_ns, window_start_ns, window_end_ns, end_ns;
@@ -91,7 +92,8 @@ struct record {
 
 struct record *record_new(void); /* NULL: out of memory */
 struct record *record_free(struct record *record);
-/* Appends a zeroed element and returns it (NULL: out of memory). */
+/* Appends a zeroed element and returns it (NULL: out of memory, or the table's bound is reached).
+ * Streams and paths come before the first sample; earlier elements may move. */
 struct record_stream *record_add_stream(struct record *record);
 struct record_path *record_add_path(struct record *record);
 struct record_sample *record_add_sample(struct record *record); /* arrays allocated */

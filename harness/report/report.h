@@ -14,6 +14,8 @@ struct report_writer {
 	const char *file; /* "run.json", "junit.xml", ... */
 	const char *help;
 	int (*write)(const struct record *record, FILE *to);
+	/* Instead of write: called once a kind of stream, the kind's name for the '*' in `file`. */
+	int (*write_kind)(const struct record *record, const char *kind, FILE *to);
 };
 extern const struct report_writer *const report_writers[]; /* NULL-terminated */
 
@@ -31,6 +33,8 @@ struct event_log;
 int event_log_open(const char *dir, struct event_log **ret_log, struct err *err);
 /* Takes the reference to EVENT; adds "seq", "t" and "at_ns" as first members. */
 void event_log_emit(struct event_log *log, const char *type, uint64_t at_ns, json_t *event);
+/* 0, or the first failure to write an event (negative errno). */
+int event_log_status(const struct event_log *log);
 struct event_log *event_log_close(struct event_log *log);
 
 #endif

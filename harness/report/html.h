@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parts of report.html: html.c is the page, html_charts.c and html_tables.c its sections.
+ */
+#ifndef SANLAB_HARNESS_REPORT_HTML_H
+#define SANLAB_HARNESS_REPORT_HTML_H
+
+#include <stdio.h>
+
+#include "harness/report/view.h"
+
+/* report.css and report.js, embedded at build time. */
+extern const char report_css[], report_js[];
+
+int html_time_charts(const struct view *view, FILE *to); /* 0 or -ENOMEM */
+int html_latency_chart(const struct view *view, FILE *to);
+int html_share_chart(const struct view *view, FILE *to);
+
+void html_checks(const struct view *view, FILE *to);
+void html_kinds(const struct view *view, FILE *to);
+void html_paths(const struct view *view, FILE *to);
+void html_volumes(const struct view *view, FILE *to);
+void html_events(const struct view *view, FILE *to);
+void html_data_check(const struct view *view, FILE *to);
+void html_documents(const struct view *view, FILE *to); /* configuration, environment, target */
+
+#endif

@@ -65,13 +65,13 @@ struct cfg_raw {
 struct cfg_field {
 	const char *key;
 	enum cfg_type type;
-	size_t offset;           /* offsetof the destination */
-	const char *preset;      /* default, written as in the file; NULL: zeroed when absent */
+	size_t offset;	    /* offsetof the destination */
+	const char *preset; /* default, written as in the file; NULL: zeroed when absent */
 	bool required;
-	double min, max;         /* in the field's unit (bytes, ns); both 0: no limit but the type's */
+	double min, max; /* in the field's unit (bytes, ns); both 0: no limit but the type's */
 	const char *const *names; /* CFG_ENUM: NULL-terminated */
 	const struct cfg_schema *sub;
-	const char *help;        /* one line; the reference page is made of these */
+	const char *help; /* one line; the reference page is made of these */
 };
 
 struct cfg_schema {

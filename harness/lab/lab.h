@@ -23,15 +23,15 @@ struct host_config {
 	int stack; /* enum stack_kind, index into stack_names */
 	struct mpio_config mpio;
 	struct cfg_list volumes; /* const char *: volumes of the lab's group */
-	struct cfg_list luns;    /* struct lun_config */
+	struct cfg_list luns;	 /* struct lun_config */
 };
 enum stack_kind { STACK_DIRECT };
 extern const char *const stack_names[];
 
 struct run_config {
 	uint64_t warmup_ns, duration_ns;
-	uint64_t interval_ns;    /* sample length, default 1 s */
-	bool verify;             /* read the whole written set back at the end, default yes */
+	uint64_t interval_ns;	 /* sample length, default 1 s */
+	bool verify;		 /* read the whole written set back at the end, default yes */
 	uint64_t drain_limit_ns; /* how long the last I/Os may take, default 30 s */
 };
 
@@ -44,9 +44,9 @@ struct fault_config {
 	struct cfg_raw path_reset, path_down, portal_down, all_paths_down; /* exactly one given */
 	/* filled by lab_load */
 	int kind;
-	const char *host;         /* NULL: every host (all-paths-down, portal-down) */
-	const char *volume;       /* whose paths are counted; the host's first unless given */
-	uint64_t path;            /* index from 0 as in lab_paths_of and in reports */
+	const char *host;	  /* NULL: every host (all-paths-down, portal-down) */
+	const char *volume;	  /* whose paths are counted; the host's first unless given */
+	uint64_t path;		  /* index from 0 as in lab_paths_of and in reports */
 	struct cfg_portal portal; /* resolved portal for all but all-paths-down */
 };
 
@@ -57,7 +57,7 @@ struct expect_config {
 	/* filled by lab_load */
 	const char *key;  /* "max-io-gap" */
 	const char *text; /* as written: "<= 2s" */
-	int op;           /* enum expect_op */
+	int op;		  /* enum expect_op */
 	/* ns for times; number for counts; fraction for achieved-iops (of the plan) and for
 	 * path-share ("within 1%": EXPECT_LE 0.01, how far a path's share may be from even). */
 	double value;
@@ -68,7 +68,7 @@ struct lab {
 	const char *name;
 	uint64_t seed;
 	struct group_config group; /* valid when has_group */
-	struct cfg_list hosts;     /* struct host_config */
+	struct cfg_list hosts;	   /* struct host_config */
 	struct cfg_raw workload;
 	struct run_config run;
 	struct cfg_list faults; /* struct fault_config */

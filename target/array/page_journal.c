@@ -95,37 +95,46 @@ static bool record_get(const uint8_t *in, uint64_t number, struct record *ret_re
 	return true;
 }
 
-static int apply(struct page_journal *journal, const struct record *record)
+/* Does the record fit what is true so far? */
+static bool possible(const struct page_journal *journal, const struct record *record)
+{
+	switch (record->type) {
+	case RECORD_READY:
+		return true;
+	case RECORD_STALE:
+		return record->page < 64;
+	case RECORD_TAKE:
+		return record->page < journal->page_count && !journal->owners[record->page].used;
+	case RECORD_GIVE:
+		return record->page < journal->page_count && journal->owners[record->page].used;
+	}
+	return false;
+}
+
+static void apply(struct page_journal *journal, const struct record *record)
 {
 	switch (record->type) {
 	case RECORD_READY:
 		journal->live += !journal->ready;
 		journal->ready = true;
-		return 0;
+		break;
 	case RECORD_STALE:
-		if (record->page >= 64)
-			return -EUCLEAN;
 		journal->live += !(journal->stale_mask >> record->page & 1);
 		journal->stale_mask |= UINT64_C(1) << record->page;
-		return 0;
+		break;
 	case RECORD_TAKE:
-		if (record->page >= journal->page_count || journal->owners[record->page].used)
-			return -EUCLEAN;
 		journal->live++;
 		journal->owners[record->page] = (struct page_owner){
 		    .volume = record->volume,
 		    .page = record->volume_page,
 		    .used = true,
 		};
-		return 0;
+		break;
 	case RECORD_GIVE:
-		if (record->page >= journal->page_count || !journal->owners[record->page].used)
-			return -EUCLEAN;
 		journal->live--;
 		journal->owners[record->page].used = false;
-		return 0;
+		break;
 	}
-	return -EUCLEAN;
 }
 
 static int append(struct page_journal *journal, const struct record *record)
@@ -135,13 +144,16 @@ static int append(struct page_journal *journal, const struct record *record)
 
 	if (journal->broken)
 		return -EIO;
+	if (!possible(journal, record))
+		return -EUCLEAN;
 	record_put(out, record, journal->records);
 	if (pwrite(journal->fd, out, sizeof out, at) != (ssize_t)sizeof out) {
 		journal->broken = ftruncate(journal->fd, at) != 0;
 		return -EIO;
 	}
 	journal->records++;
-	return apply(journal, record);
+	apply(journal, record);
+	return 0;
 }
 
 int page_journal_sync(struct page_journal *journal)
@@ -263,14 +275,17 @@ static int replay(struct page_journal *journal, struct err *err)
 				    (off_t)record_at(journal->records));
 		if (got != (ssize_t)(want * RECORD_BYTES))
 			return err_set(err, -EIO, "cannot read %s", journal->path);
-		for (uint64_t i = 0; i < want && !bad; i++) {
+		for (uint64_t i = 0; i < want; i++) {
 			struct record record;
 			bad = !record_get(batch + i * RECORD_BYTES, journal->records, &record);
-			if (!bad && apply(journal, &record))
+			if (bad)
+				break;
+			if (!possible(journal, &record))
 				return err_set(err, -EUCLEAN,
 					       "%s contradicts itself at record %llu",
 					       journal->path, (unsigned long long)journal->records);
-			journal->records += !bad;
+			apply(journal, &record);
+			journal->records++;
 		}
 	}
 	if (bad && good_after(journal, journal->records + 1, count))

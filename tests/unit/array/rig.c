@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tests' RAID rig.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "tests/unit/array/rig.h"
+
+static const struct drive_model jumpy = {
+    .name = "jumpy",
+    .size_bytes = GIB,
+    .overhead_ns = 1000,
+    .transfer_bytes_per_s = 50000000,
+    .channels = 4,
+};
+
+/* The halves of a mirror must not run in step. */
+static const struct drive_model lame = {
+    .name = "lame",
+    .size_bytes = GIB,
+    .overhead_ns = 5000,
+    .transfer_bytes_per_s = 170000000,
+    .channels = 3,
+};
+
+static void fault_submit(struct io_layer *layer, struct io *io)
+{
+	struct fault *fault = container_of(layer, struct fault, layer);
+	fault->reads += io->op == IO_READ;
+	fault->writes += io->op == IO_WRITE;
+	fault->flushes += io->op == IO_FLUSH;
+	fault->unmaps += io->op == IO_UNMAP;
+	fault->fua_writes += io->op == IO_WRITE && (io->flags & IO_FUA);
+	if (io->op == IO_READ && rng_unit(&fault->rng) < fault->read_errors) {
+		io_complete(io, -EIO);
+		return;
+	}
+	if (io->op == IO_WRITE && fault->write_errors > 0) {
+		fault->write_errors--;
+		io_complete(io, -EIO);
+		return;
+	}
+	io_submit(fault->below, io);
+}
+
+static void fault_free(struct io_layer *layer)
+{
+	struct fault *fault = container_of(layer, struct fault, layer);
+	fault->below->ops->free(fault->below);
+}
+
+static const struct io_layer_ops fault_ops = {
+    .name = "fault",
+    .submit = fault_submit,
+    .free = fault_free,
+};
+
+static void told_stale(void *arg, unsigned drive)
+{
+	struct rig *rig = arg;
+	assert_false(rig->stale_told >> drive & 1);
+	rig->stale_told |= UINT64_C(1) << drive;
+}
+
+/* Above the store, below the drive: the model, where there is one, is above it as well. */
+static void insert_fault(struct rig *rig, unsigned index, uint64_t seed,
+			 const struct drive_config *config)
+{
+	struct fault *fault = &rig->faults[index];
+	struct drive *drive = rig->drives[index];
+	*fault = (struct fault){
+	    .layer = {.ops = &fault_ops, .size_bytes = drive->layer.size_bytes},
+	    .below = drive->store,
+	};
+	rng_init(&fault->rng, seed, index);
+	drive->store = &fault->layer;
+	if (config->timing == DRIVE_TIMING_MODELLED)
+		assert_int_equal(drive_model_open(rig->loop, index % 2 ? &lame : &jumpy, seed,
+						  &fault->layer, &drive->model),
+				 0);
+}
+
+void rig_open(struct rig *rig, const char *level, unsigned drive_count, uint64_t drive_bytes,
+	      uint64_t chunk_bytes, enum drive_timing timing, uint64_t seed)
+{
+	struct err err = {0};
+	*rig = (struct rig){.drive_count = drive_count};
+	assert_int_equal(loop_new_virtual(0, &rig->loop), 0);
+	for (unsigned i = 0; i < drive_count; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "drive%02u", i);
+		struct drive_config config = {
+		    .name = name,
+		    .model = &jumpy,
+		    .size_bytes = drive_bytes,
+		    .timing = timing,
+		    .store = &store_memory_ops,
+		};
+		struct drive_config plain = config;
+		plain.timing = DRIVE_TIMING_NONE;
+		assert_int_equal(drive_open(rig->loop, &plain, &rig->drives[i], &err), 0);
+		insert_fault(rig, i, seed, &config);
+	}
+	struct raid_config config = {
+	    .drives = rig->drives,
+	    .drive_count = drive_count,
+	    .chunk_bytes = chunk_bytes,
+	    .stale = told_stale,
+	    .stale_arg = rig,
+	};
+	const struct raid_ops *ops = raid_find(level);
+	assert_non_null(ops);
+	int rc = ops->open(rig->loop, &config, &rig->set, &err);
+	if (rc)
+		fail_msg("%s over %u drives: %s", level, drive_count, err.what);
+	assert_int_equal(rig->set->size_bytes,
+			 ops->usable_bytes(drive_count, drive_bytes, chunk_bytes));
+}
+
+void rig_close(struct rig *rig)
+{
+	for (unsigned i = 0; i < rig->drive_count; i++)
+		drive_drain(rig->drives[i]);
+	rig->set->ops->free(rig->set);
+	for (unsigned i = 0; i < rig->drive_count; i++)
+		drive_close(rig->drives[i]);
+	loop_free(rig->loop);
+}
+
+static void note(struct io *io)
+{
+	*(bool *)io->owner = true;
+}
+
+int io_wait(struct loop *loop, struct io_layer *layer, enum io_op op, uint64_t offset, void *data,
+	    uint64_t length)
+{
+	struct iovec iov = {data, length};
+	bool ended = false;
+	struct io io = {
+	    .op = op,
+	    .offset_bytes = offset,
+	    .length_bytes = length,
+	    .iov = data ? &iov : NULL,
+	    .iov_count = data ? 1 : 0,
+	    .done = note,
+	    .owner = &ended,
+	};
+	io_submit(layer, &io);
+	while (!ended && loop)
+		assert_int_equal(loop_turn(loop, true), 0);
+	assert_true(ended);
+	return io.status;
+}
+
+void rig_peek(struct rig *rig, unsigned drive, uint64_t offset, void *out, size_t size)
+{
+	assert_int_equal(io_wait(NULL, rig->faults[drive].below, IO_READ, offset, out, size), 0);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A RAID set over memory drives for tests: faults between drive and store, direct sight of the
+ * drives, requests that wait for their end on a virtual loop.
+ */
+#ifndef SANLAB_TESTS_ARRAY_RIG_H
+#define SANLAB_TESTS_ARRAY_RIG_H
+
+#include "base/io.h"
+#include "base/loop.h"
+#include "base/rng.h"
+#include "target/array/array.h"
+
+/* Answers some requests with an error in place of the store. */
+struct fault {
+	struct io_layer layer;
+	struct io_layer *below;
+	struct rng rng;
+	double read_errors; /* share of reads that end with -EIO, before anything is moved */
+	int write_errors;   /* so many of the next writes do */
+	uint64_t reads, writes, flushes, fua_writes, unmaps; /* seen */
+};
+
+struct rig {
+	struct loop *loop;
+	struct io_layer *set;
+	unsigned drive_count;
+	struct drive *drives[RAID_DRIVES_MAX];
+	struct fault faults[RAID_DRIVES_MAX];
+	uint64_t stale_told; /* mask of the drives the set reported */
+};
+
+/* A drive with several channels serves out of order, which provokes every race there is. */
+void rig_open(struct rig *rig, const char *level, unsigned drive_count, uint64_t drive_bytes,
+	      uint64_t chunk_bytes, enum drive_timing timing, uint64_t seed);
+void rig_close(struct rig *rig);
+/* What lies on a drive, past faults and failure. */
+void rig_peek(struct rig *rig, unsigned drive, uint64_t offset, void *out, size_t size);
+
+/* Submits and waits; the io's status. */
+int io_wait(struct loop *loop, struct io_layer *layer, enum io_op op, uint64_t offset, void *data,
+	    uint64_t length);
+
+#endif

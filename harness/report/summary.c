@@ -232,20 +232,31 @@ static void put_data_check(const struct page *page)
 	put_wrapped(page->to, line, 2, 2);
 }
 
+/* Adds WORD and what FOLLOWS it to LINE, unless TEXT says it already. */
+static void add_unless_said(char *line, size_t size, const char *word, const char *follows,
+			    const char *text)
+{
+	size_t used = strlen(line);
+
+	if (word && !strstr(text, word))
+		snprintf(line + used, size - used, "%s%s", word, follows);
+}
+
 static void put_event(const struct page *page, const struct record_marker *marker)
 {
-	char clock[32], line[800];
-	unsigned indent;
+	const char *text = marker->text ? marker->text : "";
+	char clock[32], line[800] = "";
+	size_t used;
 
+	add_unless_said(line, sizeof line, marker->kind, " ", text);
+	add_unless_said(line, sizeof line, marker->host, " ", text);
+	add_unless_said(line, sizeof line, marker->volume, " ", text);
+	add_unless_said(line, sizeof line, marker->portal, " ", text);
+	used = strlen(line);
+	snprintf(line + used, sizeof line - used, "%s", text);
 	format_clock(clock, sizeof clock, marker->at_ns);
-	snprintf(line, sizeof line, "%s %s%s%s%s%s%s%s", marker->kind ? marker->kind : "",
-		 marker->host ? marker->host : "", marker->volume ? (marker->host ? "/" : "") : "",
-		 marker->volume ? marker->volume : "", marker->host || marker->volume ? " " : "",
-		 marker->portal ? marker->portal : "", marker->portal ? ": " : "",
-		 marker->text ? marker->text : "");
 	fprintf(page->to, "  %12s  ", clock);
-	indent = 16;
-	put_wrapped(page->to, line, indent, indent);
+	put_wrapped(page->to, line, 16, 16);
 }
 
 static void put_events(const struct page *page)

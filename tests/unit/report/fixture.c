@@ -179,22 +179,31 @@ static void add_marker(struct record *record, uint64_t at_ns, const char *kind, 
 	marker->text = copy(text);
 }
 
+static void add_path_marker(struct record *record, uint64_t at_ns, unsigned volume,
+			    const char *what)
+{
+	char text[160];
+
+	snprintf(text, sizeof text, "path 1 of mbx1/%s (127.0.0.1:3262) %s", volumes[volume], what);
+	add_marker(record, at_ns, "path", volumes[volume], "127.0.0.1:3262", text);
+}
+
 static void add_markers(struct record *record)
 {
 	uint64_t fault = (2 + FAULT) * NS_PER_S, healed = (2 + HEALED) * NS_PER_S;
 
 	add_marker(record, 0, "phase", NULL, NULL, "prepare");
-	add_marker(record, 2 * NS_PER_S, "phase", NULL, NULL, "warm-up");
-	add_marker(record, 7 * NS_PER_S, "phase", NULL, NULL, "measure");
-	add_marker(record, fault, "fault", NULL, "127.0.0.1:3262", "portal-down begins");
+	add_marker(record, 2 * NS_PER_S, "phase", NULL, NULL, "warmup");
+	add_marker(record, 7 * NS_PER_S, "phase", NULL, NULL, "window");
+	add_marker(record, fault, "fault", NULL, "127.0.0.1:3262",
+		   "portal-down begins: 127.0.0.1:3262");
 	for (unsigned v = 0; v < VOLUMES; v++)
-		add_marker(record, fault + (1 + v) * NS_PER_MS, "path", volumes[v],
-			   "127.0.0.1:3262", "lost: connection reset by peer");
+		add_path_marker(record, fault + (1 + v) * NS_PER_MS, v,
+				"down: connection reset by peer");
 	add_marker(record, healed, "fault", NULL, "127.0.0.1:3262", "portal-down ends");
 	for (unsigned v = 0; v < VOLUMES - 1; v++)
-		add_marker(record, healed + 800 * NS_PER_MS + v * NS_PER_MS, "path", volumes[v],
-			   "127.0.0.1:3262", "up again after 5.8 s");
-	add_marker(record, 37 * NS_PER_S, "phase", NULL, NULL, "read back");
+		add_path_marker(record, healed + 800 * NS_PER_MS + v * NS_PER_MS, v, "up");
+	add_marker(record, 37 * NS_PER_S, "phase", NULL, NULL, "verify");
 }
 
 static void add_verdict(struct record *record, const char *id, enum verdict_status status,

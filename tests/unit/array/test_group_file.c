@@ -359,7 +359,7 @@ static void history_is_rewritten(void **state)
 		assert_int_equal(owner.volume, 77);
 		assert_int_equal(owner.page, i);
 	}
-	assert_false(page_journal_owner(journal, 0).used);
+	assert_false(page_journal_owner(journal, 5).used);
 	page_journal_close(journal);
 }
 

@@ -27,8 +27,8 @@ struct iscsi_portal;
 
 struct iscsi_portal_config {
 	struct cfg_portal address; /* port 0: any free one */
-	uint16_t group_tag;        /* target portal group, 1.. */
-	uint16_t relative_port;    /* relative target port identifier, 1.. */
+	uint16_t group_tag;	   /* target portal group, 1.. */
+	uint16_t relative_port;	   /* relative target port identifier, 1.. */
 	/* A group portal answers logins of normal sessions with "target moved temporarily" (0101)
 	 * to the member portal that has the fewest connections, as EqualLogic groups do. */
 	bool redirects;

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The login machine on a connection: admission, redirection, reinstatement, and the step into the
+ * full feature phase.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "target/iscsi/conn.h"
+
+/* A login that names a TSIH must mean a session that is there, and its own. */
+static struct iscsi_session *named_session(const struct iscsi_conn *conn,
+					   const struct iscsi_login *login)
+{
+	const struct iscsi_negotiation *negotiation = &login->negotiation;
+	struct iscsi_session *session = iscsi_session_find_tsih(conn->server, login->tsih);
+
+	if (!session || !session->target || session->ending || negotiation->discovery)
+		return NULL;
+	if (strcmp(session->initiator_name, negotiation->initiator_name) != 0 ||
+	    memcmp(session->isid, login->isid, sizeof session->isid) != 0 ||
+	    strcmp(scsi_target_name(session->target), negotiation->target_name) != 0 ||
+	    session->portal->config.group_tag != conn->portal->config.group_tag)
+		return NULL;
+	return session;
+}
+
+static enum iscsi_login_status redirect(struct iscsi_conn *conn, char address[LOGIN_ADDRESS_BYTES])
+{
+	struct iscsi_server *server = conn->server;
+	struct iscsi_portal *member = iscsi_server_pick_member(server, conn->portal);
+	uint64_t now_ns = loop_now_ns(server->loop);
+
+	if (!member)
+		return LOGIN_SERVICE_UNAVAILABLE;
+	if (now_ns >= member->promised_until_ns)
+		member->promised = 0;
+	member->promised++;
+	member->promised_until_ns = now_ns + ISCSI_REDIRECT_NS;
+	iscsi_portal_address(member, conn->local_host, address, LOGIN_ADDRESS_BYTES);
+	conn->portal->counters.redirects++;
+	return LOGIN_MOVED_TEMPORARILY;
+}
+
+static enum iscsi_login_status admit(void *arg, const struct iscsi_login *login,
+				     char address[LOGIN_ADDRESS_BYTES])
+{
+	struct iscsi_conn *conn = arg;
+	const struct iscsi_negotiation *negotiation = &login->negotiation;
+
+	memcpy(conn->initiator_name, negotiation->initiator_name, sizeof conn->initiator_name);
+	if (!negotiation->discovery &&
+	    !iscsi_server_find_target(conn->server, negotiation->target_name))
+		return LOGIN_NOT_FOUND;
+	if (!negotiation->discovery && conn->portal->config.redirects)
+		return redirect(conn, address);
+	if (login->tsih != 0)
+		return named_session(conn, login) ? LOGIN_SUCCESS : LOGIN_NO_SUCH_SESSION;
+	if (conn->server->session_count >= ISCSI_MAX_SESSIONS)
+		return LOGIN_OUT_OF_RESOURCES;
+	return LOGIN_SUCCESS;
+}
+
+void iscsi_conn_login_init(struct iscsi_conn *conn)
+{
+	conn->login_env = (struct iscsi_login_env){
+	    .arg = conn, .group_tag = conn->portal->config.group_tag, .admit = admit};
+	iscsi_login_init(conn->login, &conn->login_env);
+}
+
+static void answer_send(struct iscsi_conn *conn, const uint8_t *answer, const char *text,
+			uint32_t text_bytes)
+{
+	struct iscsi_tx_item *item = iscsi_conn_item(conn);
+	uint32_t cmd_sn = conn->login->cmd_sn;
+
+	if (!item)
+		return;
+	memcpy(item->bhs, answer, BHS_BYTES);
+	put_be32(item->bhs + BHS_EXP_CMD_SN, cmd_sn);
+	put_be32(item->bhs + BHS_MAX_CMD_SN, cmd_sn + ISCSI_WINDOW - 1);
+	if (text_bytes > 0) {
+		item->buf = buf_new(conn->server->pool, text_bytes);
+		if (item->buf) {
+			memcpy(item->buf->data, text, text_bytes);
+			item->data = item->buf->data;
+			item->data_bytes = text_bytes;
+		} else {
+			conn->failed = true;
+			loop_task_queue(conn->server->loop, &conn->server->reap);
+		}
+	}
+	iscsi_conn_push(conn, item, true);
+}
+
+static void refused(struct iscsi_conn *conn, const uint8_t *answer, const char *text,
+		    uint32_t text_bytes)
+{
+	unsigned status = get_be16(answer + BHS_STATUS_CLASS);
+
+	if (status >> 8 != 1) {
+		conn->portal->counters.login_failures++;
+		log_debug("login of %s refused, status %04x", conn->initiator_name, status);
+	}
+	answer_send(conn, answer, text, text_bytes);
+	iscsi_conn_flush(conn);
+}
+
+void iscsi_conn_login_refuse(struct iscsi_conn *conn, enum iscsi_login_status status)
+{
+	uint8_t answer[BHS_BYTES];
+
+	conn->login->tsih = 0;
+	iscsi_login_refuse(conn->login, status, answer);
+	refused(conn, answer, NULL, 0);
+}
+
+void iscsi_conn_login_begin(struct iscsi_conn *conn, const uint8_t *bhs)
+{
+	uint32_t data_bytes = bhs_data_bytes(bhs);
+
+	if (bhs_opcode(bhs) != OP_LOGIN) {
+		conn->portal->counters.protocol_errors++;
+		if (conn->login->started)
+			iscsi_conn_login_refuse(conn, LOGIN_INVALID_DURING_LOGIN);
+		else
+			iscsi_conn_kill(conn);
+		return;
+	}
+	conn->rx.to = iscsi_login_room(conn->login, data_bytes);
+	if (!conn->rx.to) {
+		iscsi_conn_login_refuse(conn, LOGIN_INITIATOR_ERROR);
+		return;
+	}
+	conn->rx.to_bytes = data_bytes;
+	conn->rx.action = RX_LOGIN;
+}
+
+/* Waits until SESSION has gone (or, ADOPT, until its connection has). */
+static void wait_for(struct iscsi_conn *conn, struct iscsi_session *session, bool adopt)
+{
+	struct iscsi_conn *other = adopt ? session->adopter : session->successor;
+
+	conn->login_waiting = true;
+	conn->waits_for = session;
+	if (adopt)
+		session->adopter = conn;
+	else
+		session->successor = conn;
+	if (other) /* an even newer login takes the place of one that still waits */
+		iscsi_conn_kill(other);
+}
+
+static void replace_connection(struct iscsi_conn *conn, struct iscsi_session *session)
+{
+	struct iscsi_conn *old;
+
+	TAILQ_FOREACH (old, &conn->server->conns, entry) {
+		if (old->session == session && old->cid == conn->login->cid)
+			break;
+	}
+	if (!old) {
+		iscsi_conn_login_refuse(conn, LOGIN_TOO_MANY_CONNECTIONS);
+		return;
+	}
+	wait_for(conn, session, true);
+	iscsi_conn_kill(old);
+}
+
+/* The initiator has said all it has to: now for the session. */
+static void login_commit(struct iscsi_conn *conn)
+{
+	struct iscsi_login *login = conn->login;
+	struct iscsi_session *old = NULL;
+
+	if (login->tsih != 0) {
+		old = named_session(conn, login);
+		if (old)
+			replace_connection(conn, old);
+		else
+			iscsi_conn_login_refuse(conn, LOGIN_NO_SUCH_SESSION);
+		return;
+	}
+	if (!login->negotiation.discovery)
+		old = iscsi_session_find(
+		    conn->server, login->negotiation.initiator_name, login->isid,
+		    iscsi_server_find_target(conn->server, login->negotiation.target_name),
+		    conn->portal->config.group_tag);
+	if (!old) {
+		iscsi_conn_login_finish(conn, NULL);
+		return;
+	}
+	wait_for(conn, old, false);
+	iscsi_session_end(old);
+}
+
+void iscsi_conn_login_end(struct iscsi_conn *conn, const uint8_t *bhs)
+{
+	uint8_t answer[BHS_BYTES];
+	const char *text;
+	uint32_t text_bytes;
+
+	if (!conn->login)
+		return;
+	switch (iscsi_login_request(conn->login, bhs, answer, &text, &text_bytes)) {
+	case LOGIN_CONTINUE:
+		answer_send(conn, answer, text, text_bytes);
+		break;
+	case LOGIN_REFUSED:
+		refused(conn, answer, text, text_bytes);
+		break;
+	case LOGIN_COMPLETE:
+		memcpy(conn->login_answer, answer, BHS_BYTES);
+		conn->login_text = text;
+		conn->login_text_bytes = text_bytes;
+		login_commit(conn);
+		break;
+	}
+}
+
+void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *adopt)
+{
+	struct iscsi_session *session = adopt;
+
+	conn->login_waiting = false;
+	conn->waits_for = NULL;
+	conn->params = conn->login->negotiation.params;
+	conn->cid = conn->login->cid;
+	if (!session && iscsi_session_new(conn, &session) < 0) {
+		iscsi_conn_login_refuse(conn, LOGIN_OUT_OF_RESOURCES);
+		return;
+	}
+	conn->session = session;
+	session->conn_count++;
+	put_be16(conn->login_answer + BHS_TSIH, session->tsih);
+	conn->tx.window = &session->window;
+	answer_send(conn, conn->login_answer, conn->login_text, conn->login_text_bytes);
+	iscsi_tx_set_digests(&conn->tx, conn->params.header_digest, conn->params.data_digest);
+	conn->rx.header_digest = conn->params.header_digest;
+	conn->rx.data_digest = conn->params.data_digest;
+	conn->state = CONN_FULL;
+	free(conn->login);
+	conn->login = NULL;
+	conn->portal->counters.logins++;
+	loop_timer_set(conn->server->loop, &conn->timer,
+		       loop_now_ns(conn->server->loop) + ISCSI_PING_NS);
+	iscsi_conn_wake(conn);
+}

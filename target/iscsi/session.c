@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sessions: the table by identity, tasks by tag, held commands by number, and their end.
+ */
+#include "target/iscsi/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "target/iscsi/conn.h"
+
+struct iscsi_session *iscsi_session_find(struct iscsi_server *server, const char *initiator_name,
+					 const uint8_t isid[6], const struct scsi_target *target,
+					 uint16_t group_tag)
+{
+	struct iscsi_session *session;
+
+	TAILQ_FOREACH (session, &server->sessions, entry) {
+		if (session->target == target && session->portal->config.group_tag == group_tag &&
+		    memcmp(session->isid, isid, sizeof session->isid) == 0 &&
+		    strcmp(session->initiator_name, initiator_name) == 0)
+			return session;
+	}
+	return NULL;
+}
+
+struct iscsi_session *iscsi_session_find_tsih(struct iscsi_server *server, uint16_t tsih)
+{
+	struct iscsi_session *session;
+
+	TAILQ_FOREACH (session, &server->sessions, entry) {
+		if (session->tsih == tsih)
+			return session;
+	}
+	return NULL;
+}
+
+static uint16_t tsih_new(struct iscsi_server *server)
+{
+	do {
+		if (++server->next_tsih == 0)
+			server->next_tsih = 1;
+	} while (iscsi_session_find_tsih(server, server->next_tsih));
+	return server->next_tsih;
+}
+
+int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_session)
+{
+	struct iscsi_server *server = conn->server;
+	const struct iscsi_login *login = conn->login;
+	const struct iscsi_negotiation *negotiation = &login->negotiation;
+	struct iscsi_session *session;
+
+	if (server->session_count >= ISCSI_MAX_SESSIONS)
+		return -ENOSPC;
+	session = calloc(1, sizeof *session);
+	if (!session)
+		return -ENOMEM;
+	session->server = server;
+	session->portal = conn->portal;
+	memcpy(session->initiator_name, negotiation->initiator_name,
+	       sizeof session->initiator_name);
+	memcpy(session->isid, login->isid, sizeof session->isid);
+	session->params = negotiation->params;
+	iscsi_window_init(&session->window, login->cmd_sn, ISCSI_WINDOW);
+	TAILQ_INIT(&session->held);
+	TAILQ_INIT(&session->commands);
+	if (!negotiation->discovery) {
+		session->target = iscsi_server_find_target(server, negotiation->target_name);
+		session->nexus = scsi_nexus_new(session->target, session->initiator_name,
+						session->isid, conn->portal->config.group_tag,
+						conn->portal->config.relative_port);
+		if (!session->nexus) {
+			free(session);
+			return -ENOMEM;
+		}
+	}
+	session->tsih = tsih_new(server);
+	TAILQ_INSERT_TAIL(&server->sessions, session, entry);
+	server->session_count++;
+	*ret_session = session;
+	return 0;
+}
+
+void iscsi_session_end(struct iscsi_session *session)
+{
+	struct iscsi_conn *conn, *next;
+
+	session->ending = true;
+	if (session->adopter)
+		iscsi_conn_kill(session->adopter);
+	for (conn = TAILQ_FIRST(&session->server->conns); conn; conn = next) {
+		next = TAILQ_NEXT(conn, entry);
+		if (conn->session == session)
+			iscsi_conn_kill(conn);
+	}
+}
+
+bool iscsi_session_settle(struct iscsi_session *session)
+{
+	struct iscsi_server *server = session->server;
+	struct iscsi_conn *successor, *adopter = session->adopter;
+
+	if (session->conn_count > 0 || session->tmf_busy > 0 || !TAILQ_EMPTY(&session->commands))
+		return false;
+	if (adopter) {
+		session->adopter = NULL;
+		iscsi_conn_login_finish(adopter, session);
+		return false;
+	}
+	successor = session->successor;
+	TAILQ_REMOVE(&server->sessions, session, entry);
+	server->session_count--;
+	scsi_nexus_free(session->nexus);
+	free(session);
+	if (successor)
+		iscsi_conn_login_finish(successor, NULL);
+	return true;
+}
+
+/* ---- tasks ---- */
+
+static struct iscsi_command_bucket *bucket_of(struct iscsi_session *session, uint32_t itt)
+{
+	/* Initiators count tags up, or count in the upper bits: multiply, take the top. */
+	return &session->by_itt[itt * UINT32_C(2654435769) >> (32 - SESSION_HASH_BITS)];
+}
+
+struct iscsi_command *iscsi_session_find_command(struct iscsi_session *session, uint32_t itt)
+{
+	struct iscsi_command *command;
+
+	LIST_FOREACH (command, bucket_of(session, itt), hash) {
+		if (command->itt == itt)
+			return command;
+	}
+	return NULL;
+}
+
+void iscsi_session_hash(struct iscsi_session *session, struct iscsi_command *command)
+{
+	LIST_INSERT_HEAD(bucket_of(session, command->itt), command, hash);
+	command->hashed = true;
+}
+
+bool iscsi_session_hold(struct iscsi_session *session, struct iscsi_command *command)
+{
+	struct iscsi_command *before;
+
+	/* Mostly the newest comes last. */
+	TAILQ_FOREACH_REVERSE(before, &session->held, iscsi_command_list, entry)
+	{
+		if (before->cmd_sn == command->cmd_sn)
+			return false;
+		if (serial_less(before->cmd_sn, command->cmd_sn))
+			break;
+	}
+	if (before)
+		TAILQ_INSERT_AFTER(&session->held, before, command, entry);
+	else
+		TAILQ_INSERT_HEAD(&session->held, command, entry);
+	return true;
+}
+
+struct iscsi_command *iscsi_session_next_held(struct iscsi_session *session)
+{
+	struct iscsi_command *first = TAILQ_FIRST(&session->held);
+
+	return first && first->cmd_sn == session->window.exp_cmd_sn ? first : NULL;
+}

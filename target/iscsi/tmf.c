@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Task management (RFC 7143 11.5, 11.6).  A function is answered when every task it affects has
+ * ended, not before; aborted tasks send no status.
+ *
+ * CLEAR TASK SET aborts this session's tasks alone when no other session has any on the logical
+ * unit; when others have, it is served as a logical unit reset, whose unit attention tells them.
+ * A target cold reset resets all logical units but leaves the connections up, so that initiators
+ * need not log in again to learn how it ended.
+ */
+#include <errno.h>
+
+#include "target/iscsi/conn.h"
+
+static void tmf_answer(struct iscsi_conn *conn, const uint8_t *request, uint8_t response)
+{
+	struct iscsi_tx_item *item = iscsi_conn_item(conn);
+
+	if (!item)
+		return;
+	item->bhs[BHS_OPCODE] = OP_TASK_MANAGEMENT_RESPONSE;
+	item->bhs[BHS_FLAGS] = FLAG_FINAL;
+	item->bhs[BHS_RESPONSE] = response;
+	put_be32(item->bhs + BHS_ITT, bhs_itt(request));
+	iscsi_conn_push(conn, item, true);
+}
+
+static struct iscsi_tmf *tmf_begin(struct iscsi_conn *conn, const uint8_t *bhs)
+{
+	struct iscsi_session *session = conn->session;
+
+	for (unsigned i = 0; i < ISCSI_TMF_SLOTS; i++) {
+		struct iscsi_tmf *tmf = &session->tmf[i];
+
+		if (tmf->busy)
+			continue;
+		*tmf = (struct iscsi_tmf){
+		    .session = session, .conn = conn, .pending = 1, .busy = true};
+		memcpy(tmf->bhs, bhs, BHS_BYTES);
+		session->tmf_busy++;
+		return tmf;
+	}
+	return NULL;
+}
+
+/* One less to wait for; the last one answers. */
+static void tmf_done(struct iscsi_tmf *tmf)
+{
+	struct iscsi_session *session = tmf->session;
+	struct iscsi_conn *conn = tmf->conn;
+
+	assert(tmf->pending > 0);
+	if (--tmf->pending > 0)
+		return;
+	tmf->busy = false;
+	session->tmf_busy--;
+	if (conn)
+		tmf_answer(conn, tmf->bhs, tmf->failed ? TMF_REJECTED : TMF_COMPLETE);
+	else
+		loop_task_queue(session->server->loop, &session->server->reap);
+}
+
+static void reset_finished(void *arg)
+{
+	tmf_done(arg);
+}
+
+void iscsi_tmf_task_ended(struct iscsi_command *command)
+{
+	uint16_t waiters = command->tmf_waiters;
+
+	command->tmf_waiters = 0;
+	for (unsigned i = 0; i < ISCSI_TMF_SLOTS; i++) {
+		if (waiters & 1U << i)
+			tmf_done(&command->session->tmf[i]);
+	}
+}
+
+void iscsi_tmf_forget(struct iscsi_conn *conn)
+{
+	for (unsigned i = 0; i < ISCSI_TMF_SLOTS; i++) {
+		if (conn->session->tmf[i].conn == conn)
+			conn->session->tmf[i].conn = NULL;
+	}
+}
+
+static void abort_and_wait(struct iscsi_tmf *tmf, struct iscsi_command *command)
+{
+	command->tmf_waiters |= (uint16_t)(1U << (tmf - tmf->session->tmf));
+	tmf->pending++;
+	iscsi_command_abort(command);
+}
+
+static bool same_lun(const uint8_t *a, const uint8_t *b)
+{
+	return memcmp(a + BHS_LUN, b + BHS_LUN, 8) == 0;
+}
+
+/* Commands of the LUN that were sent before the function but have not had their turn. */
+static void cancel_held(struct iscsi_session *session, const uint8_t *bhs)
+{
+	struct iscsi_command *command;
+
+	TAILQ_FOREACH (command, &session->held, entry) {
+		if (bhs_opcode(command->bhs) == OP_SCSI_COMMAND && same_lun(command->bhs, bhs) &&
+		    serial_less(command->cmd_sn, bhs_cmd_sn(bhs)))
+			command->cancelled = true;
+	}
+}
+
+static void abort_task_set(struct iscsi_tmf *tmf)
+{
+	struct iscsi_session *session = tmf->session;
+	struct iscsi_command *command, *next;
+
+	cancel_held(session, tmf->bhs);
+	for (command = TAILQ_FIRST(&session->commands); command; command = next) {
+		next = TAILQ_NEXT(command, entry);
+		if (same_lun(command->bhs, tmf->bhs))
+			abort_and_wait(tmf, command);
+	}
+}
+
+/* The task has not come yet: its number counts as received, and it will never run. */
+static bool abort_unseen(struct iscsi_conn *conn, const uint8_t *bhs)
+{
+	struct iscsi_session *session = conn->session;
+	uint32_t cmd_sn = get_be32(bhs + BHS_REF_CMD_SN);
+	struct iscsi_command *command;
+
+	if (iscsi_window_place(&session->window, cmd_sn) == WINDOW_OUTSIDE ||
+	    !serial_less(cmd_sn, bhs_cmd_sn(bhs)))
+		return false;
+	command = iscsi_command_new(conn, bhs);
+	if (!command)
+		return false;
+	command->cmd_sn = cmd_sn;
+	command->cancelled = true;
+	if (!iscsi_session_hold(session, command)) {
+		iscsi_command_finish(command);
+		return false;
+	}
+	iscsi_conn_run_held(conn);
+	return true;
+}
+
+static void abort_task(struct iscsi_conn *conn, const uint8_t *bhs)
+{
+	struct iscsi_command *command =
+	    iscsi_session_find_command(conn->session, get_be32(bhs + BHS_REFERENCED_TAG));
+	struct iscsi_tmf *tmf;
+
+	if (!command || !same_lun(command->bhs, bhs)) {
+		tmf_answer(conn, bhs,
+			   !command && abort_unseen(conn, bhs) ? TMF_COMPLETE : TMF_NO_TASK);
+		return;
+	}
+	if (command->state == COMMAND_HELD) {
+		command->cancelled = true;
+		tmf_answer(conn, bhs, TMF_COMPLETE);
+		return;
+	}
+	tmf = tmf_begin(conn, bhs);
+	if (!tmf) {
+		tmf_answer(conn, bhs, TMF_REJECTED);
+		return;
+	}
+	abort_and_wait(tmf, command);
+	tmf_done(tmf);
+}
+
+static bool others_have_tasks(const struct iscsi_session *session, const uint8_t *bhs)
+{
+	const struct iscsi_session *other;
+	const struct iscsi_command *command;
+
+	TAILQ_FOREACH (other, &session->server->sessions, entry) {
+		if (other == session || other->target != session->target)
+			continue;
+		TAILQ_FOREACH (command, &other->commands, entry) {
+			if (same_lun(command->bhs, bhs))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* 0, or -ENXIO: no such logical unit. */
+static int reset_lun(struct iscsi_tmf *tmf, const uint8_t lun[8])
+{
+	int r;
+
+	tmf->pending++;
+	r = scsi_reset_lu(tmf->session->nexus, lun, reset_finished, tmf);
+	if (r < 0)
+		tmf->pending--;
+	return r;
+}
+
+static void lu_reset(struct iscsi_conn *conn, struct iscsi_tmf *tmf)
+{
+	int r = reset_lun(tmf, tmf->bhs + BHS_LUN);
+
+	if (r < 0) {
+		tmf_answer(conn, tmf->bhs, r == -ENXIO ? TMF_NO_LUN : TMF_REJECTED);
+		tmf->conn = NULL;
+		return;
+	}
+	cancel_held(tmf->session, tmf->bhs);
+}
+
+static void target_reset(struct iscsi_tmf *tmf)
+{
+	uint8_t lun[8] = {0};
+
+	for (unsigned i = 0; i < SCSI_MAX_LUNS; i++) {
+		int r;
+
+		lun[1] = (uint8_t)i;
+		r = reset_lun(tmf, lun);
+		if (r < 0 && r != -ENXIO)
+			tmf->failed = true;
+	}
+}
+
+/* Functions that wait for tasks; true when FUNCTION is one. */
+static bool tmf_wait(struct iscsi_conn *conn, const uint8_t *bhs, unsigned function)
+{
+	struct iscsi_tmf *tmf;
+
+	if (function != TMF_ABORT_TASK_SET && function != TMF_CLEAR_TASK_SET &&
+	    function != TMF_LU_RESET && function != TMF_TARGET_WARM_RESET &&
+	    function != TMF_TARGET_COLD_RESET)
+		return false;
+	tmf = tmf_begin(conn, bhs);
+	if (!tmf) {
+		tmf_answer(conn, bhs, TMF_REJECTED);
+		return true;
+	}
+	if (function == TMF_LU_RESET ||
+	    (function == TMF_CLEAR_TASK_SET && others_have_tasks(conn->session, bhs)))
+		lu_reset(conn, tmf);
+	else if (function == TMF_ABORT_TASK_SET || function == TMF_CLEAR_TASK_SET)
+		abort_task_set(tmf);
+	else
+		target_reset(tmf);
+	tmf_done(tmf);
+	return true;
+}
+
+void iscsi_tmf_request(struct iscsi_conn *conn, const uint8_t *bhs)
+{
+	unsigned function = bhs[BHS_FLAGS] & 0x7f;
+
+	if (tmf_wait(conn, bhs, function))
+		return;
+	if (function == TMF_ABORT_TASK)
+		abort_task(conn, bhs);
+	else if (function == TMF_TASK_REASSIGN)
+		tmf_answer(conn, bhs, TMF_NO_REASSIGN);
+	else
+		tmf_answer(conn, bhs, TMF_NOT_SUPPORTED);
+}

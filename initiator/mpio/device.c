@@ -64,9 +64,9 @@ void mpio_delay(struct mpio *m, struct mpio_req *req, uint64_t delay_ns)
 	mpio_queue_req(m, req, REQ_DELAYED);
 	/* Sorted by time; most delays are of one length, so the place is near the end. */
 	TAILQ_REMOVE(&m->delayed, req, link);
-	TAILQ_FOREACH_REVERSE(before, &m->delayed, mpio_req_list, link)
-	if (before->due_ns <= req->due_ns)
-		break;
+	before = TAILQ_LAST(&m->delayed, mpio_req_list);
+	while (before && before->due_ns > req->due_ns)
+		before = TAILQ_PREV(before, mpio_req_list, link);
 	if (before)
 		TAILQ_INSERT_AFTER(&m->delayed, before, req, link);
 	else

@@ -55,6 +55,7 @@ struct mpio_req {
 	TAILQ_ENTRY(mpio_req) fence_link;
 };
 TAILQ_HEAD(mpio_req_list, mpio_req);
+SLIST_HEAD(mpio_whole_list, mpio_whole);
 
 struct mpio_chunk {
 	struct mpio_chunk *next;
@@ -98,10 +99,10 @@ struct mpio {
 	uint64_t open_ios;
 	bool pumping;
 
-	TAILQ_HEAD(, mpio_req) fences; /* writes of unknown outcome, oldest first */
+	struct mpio_req_list fences; /* writes of unknown outcome, oldest first */
 	unsigned fence_count;
 
-	SLIST_HEAD(, mpio_whole) free_wholes;
+	struct mpio_whole_list free_wholes;
 	struct mpio_req_list free_reqs;
 	struct mpio_chunk *chunks;
 

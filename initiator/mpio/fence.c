@@ -28,7 +28,7 @@ void mpio_unfence(struct mpio *m, struct mpio_req *req)
 	req->fenced = false;
 	TAILQ_REMOVE(&m->fences, req, fence_link);
 	m->fence_count--;
-	TAILQ_FOREACH (waiting, &m->blocked, link)
+	for (waiting = TAILQ_FIRST(&m->blocked); waiting; waiting = TAILQ_NEXT(waiting, link))
 		waiting->state = REQ_READY;
 	TAILQ_CONCAT(&m->blocked, &m->ready, link);
 	TAILQ_CONCAT(&m->ready, &m->blocked, link);
@@ -46,7 +46,7 @@ bool mpio_fence_blocks(const struct mpio *m, const struct mpio_req *req)
 
 	if (req->pio.op == IO_FLUSH)
 		return false; /* promises nothing about writes not yet answered */
-	TAILQ_FOREACH (fence, &m->fences, fence_link) {
+	for (fence = TAILQ_FIRST(&m->fences); fence; fence = TAILQ_NEXT(fence, fence_link)) {
 		if (fence == req)
 			return false;
 		if (overlap(fence, req))

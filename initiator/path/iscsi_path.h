@@ -53,6 +53,8 @@ struct iscsi_slot {
 	SLIST_ENTRY(iscsi_slot) free_link;
 };
 
+SLIST_HEAD(iscsi_slot_list, iscsi_slot);
+
 struct iscsi_probe {
 	unsigned step;
 	unsigned attentions;
@@ -83,7 +85,7 @@ struct iscsi_path {
 	char at_portal[64]; /* where this login goes: the portal or a redirection */
 	unsigned hops;
 	unsigned logins; /* contexts made: tells one login from the next */
-	uint64_t login_deadline_ns, last_answer_ns;
+	uint64_t login_deadline_ns, last_answer_ns, last_nop_ns;
 	unsigned nops;	 /* sent since the last answer of any kind */
 	unsigned queued; /* commands since the last flush */
 	int wire_lun;
@@ -95,7 +97,7 @@ struct iscsi_path {
 	bool free_wanted;
 
 	struct iscsi_slot *slots;
-	SLIST_HEAD(, iscsi_slot) free_slots;
+	struct iscsi_slot_list free_slots;
 	struct path_io *oldest, *newest; /* in flight, in the order of submission */
 	struct path_io *answered, **answered_tail;
 	struct path_io *refused, **refused_tail;

@@ -51,6 +51,7 @@ void iscsi_path_teardown(struct iscsi_path *p, bool hard)
 	p->lost = p->redirected = p->identified = false;
 	iscsi_path_deliver(p); /* answered before the end came: these count */
 	iscsi_path_end_lost(p);
+	iscsi_path_end_refused(p);
 }
 
 /* Refused I/O, and the failure of a start that was over before it began. */
@@ -103,26 +104,32 @@ static void try_logout(struct iscsi_path *p)
 	p->tearing = false;
 }
 
-static void iscsi_disconnect_path(struct path *path)
+static void end_everything(struct iscsi_path *p)
 {
-	struct iscsi_path *p = of(path);
 	bool idle = !p->oldest;
 
-	iscsi_path_enter(p);
 	if (p->ctx && idle)
 		try_logout(p);
 	iscsi_path_teardown(p, !idle);
-	iscsi_path_end_refused(p);
+}
+
+static void iscsi_disconnect_path(struct path *path)
+{
+	struct iscsi_path *p = of(path);
+
+	iscsi_path_enter(p);
+	end_everything(p);
 	iscsi_path_leave(p);
 }
 
+/* From within a callback the memory stays until that has returned. */
 static void iscsi_free(struct path *path)
 {
 	struct iscsi_path *p = of(path);
 
-	iscsi_path_enter(p);
 	p->free_wanted = true;
-	iscsi_disconnect_path(path);
+	iscsi_path_enter(p);
+	end_everything(p);
 	assert(path->in_flight == 0);
 	iscsi_path_leave(p);
 }

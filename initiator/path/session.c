@@ -118,7 +118,7 @@ static void session_settle(struct iscsi_path *p)
 		p->phase = ISCSI_UP;
 		p->path.up = true;
 		p->nops = 0;
-		p->last_answer_ns = loop_now_ns(p->path.loop);
+		p->last_answer_ns = p->last_nop_ns = loop_now_ns(p->path.loop);
 		session_set_tick(p);
 		iscsi_path_event(p, PATH_EVENT_UP, "");
 	}
@@ -288,7 +288,8 @@ static void keep_alive(struct iscsi_path *p, uint64_t now)
 {
 	uint64_t interval = p->path.config.keepalive_ns;
 
-	if (now - p->last_answer_ns < interval * (p->nops + 1))
+	/* From the last NOP, too: after a pause of this process each gets its whole interval. */
+	if (now - p->last_answer_ns < interval || now - p->last_nop_ns < interval)
 		return;
 	if (p->nops >= ISCSI_UNANSWERED_NOPS) {
 		char text[32];
@@ -299,6 +300,7 @@ static void keep_alive(struct iscsi_path *p, uint64_t now)
 		return;
 	}
 	p->nops++;
+	p->last_nop_ns = now;
 	p->queued++;
 	if (iscsi_nop_out_async(p->ctx, nop_answered, NULL, 0, p) != 0)
 		session_lose(p, "cannot send a keep-alive: %s", iscsi_get_error(p->ctx));

@@ -30,6 +30,8 @@ struct fake_cmd {
 	TAILQ_ENTRY(fake_cmd) link;
 };
 
+TAILQ_HEAD(fake_cmd_list, fake_cmd);
+
 struct fake_path {
 	struct path path; /* first */
 	struct fake_disk *disk;
@@ -49,7 +51,7 @@ struct fake_path {
 	void *arg;
 
 	struct loop_timer connect_timer;
-	TAILQ_HEAD(, fake_cmd) cmds;
+	struct fake_cmd_list cmds;
 };
 
 struct fake_path *fake_path_new(struct loop *loop, struct fake_disk *disk, const char *portal,

@@ -23,7 +23,7 @@
 #include "rig.h"
 
 enum {
-	SEEDS = 300,
+	SEEDS = 100,
 	DEPTH = 48,
 	IOS = 1500,
 	BLOCKS = 256, /* few, so that ranges meet */

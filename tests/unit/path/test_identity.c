@@ -17,10 +17,11 @@
 
 static void inquiry(void **unused)
 {
+	static const uint8_t names[28] = "EQLOGIC 100E-00         5.2 ";
 	uint8_t data[36] = {0, 0, 6, 2, 31};
 	struct identity_facts facts = {0};
 
-	memcpy(data + 8, "EQLOGIC 100E-00         5.2 ", 28);
+	memcpy(data + 8, names, sizeof names);
 	assert_int_equal(identity_inquiry(data, sizeof data, &facts), 0);
 	assert_string_equal(facts.identity.vendor, "EQLOGIC");
 	assert_string_equal(facts.identity.product, "100E-00");

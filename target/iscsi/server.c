@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "target/iscsi/conn.h"
 
-enum { CLOSE_WAIT_S = 10 };
+#define CLOSE_WAIT_NS (10 * NS_PER_S)
 
 static void reap(void *arg)
 {
@@ -60,26 +60,39 @@ void iscsi_server_reap(struct iscsi_server *server)
 	} while (session);
 }
 
+static void give_up(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+/* Aborted tasks end when their drives have let go of the buffers; false: some do not. */
+static bool wait_for_tasks(struct iscsi_server *server)
+{
+	struct loop_timer patience;
+	bool over = false;
+
+	loop_timer_init(&patience, give_up, &over);
+	loop_timer_set(server->loop, &patience, loop_now_ns(server->loop) + CLOSE_WAIT_NS);
+	while (server->conn_count + server->session_count > 0 && !over) {
+		if (loop_turn(server->loop, true) < 0)
+			break;
+	}
+	loop_timer_cancel(server->loop, &patience);
+	return server->conn_count + server->session_count == 0;
+}
+
 struct iscsi_server *iscsi_server_free(struct iscsi_server *server)
 {
 	struct iscsi_conn *conn;
-	uint64_t deadline_ns;
 
 	if (!server)
 		return NULL;
-	deadline_ns = loop_now_ns(server->loop) + CLOSE_WAIT_S * NS_PER_S;
 	for (size_t i = 0; i < server->portal_count; i++)
 		iscsi_listener_close(server->portals[i]);
 	while ((conn = TAILQ_FIRST(&server->conns)))
 		iscsi_conn_kill(conn);
 	iscsi_server_reap(server);
-	/* Aborted tasks end when their drives have let go of the buffers. */
-	while (server->conn_count + server->session_count > 0 &&
-	       loop_now_ns(server->loop) < deadline_ns) {
-		if (loop_turn(server->loop, true) < 0)
-			break;
-	}
-	if (server->conn_count + server->session_count > 0) {
+	if (!wait_for_tasks(server)) {
 		log_error("%u sessions have tasks that do not end", server->session_count);
 		return NULL; /* their memory is still in use */
 	}

@@ -27,7 +27,7 @@ struct scsi_target {
 	bool hold, attention;
 	unsigned held, executed, resets, nexuses;
 	uint8_t last_cdb[SCSI_MAX_CDB_BYTES];
-	struct fake_wait wait;
+	struct fake_wait wait[64]; /* resets under way; a task's `sequence` has their bits */
 };
 
 struct scsi_nexus {
@@ -178,6 +178,7 @@ enum scsi_prepared scsi_prepare(struct scsi_task *task)
 	task->out_iov_count = 0;
 	task->aborted = false;
 	memcpy(target->last_cdb, task->cdb, sizeof target->last_cdb);
+	task->lba = 0;
 	if (lun_of(task->lun) < 0)
 		return fail(task, 5, 0x25, 0);
 	if (target->attention && opcode != 0x12 && opcode != 0xa0) {
@@ -191,23 +192,32 @@ enum scsi_prepared scsi_prepare(struct scsi_task *task)
 	if (prepared == SCSI_ENDED)
 		return prepared;
 	task->phase = FAKE_PREPARED;
-	task->sequence = 0; /* 1: a reset waits for it */
+	task->sequence = 0;
 	TAILQ_INSERT_TAIL(&target->tasks, task, entry);
 	task->nexus->tasks++;
 	return prepared;
 }
 
+static void wait_done(struct fake_wait *wait)
+{
+	assert(wait->pending > 0);
+	if (--wait->pending == 0)
+		wait->finished(wait->arg);
+}
+
 static void task_end(struct scsi_task *task)
 {
 	struct scsi_target *target = task->nexus->target;
-	bool waited = task->sequence == 1;
+	uint64_t waiters = task->sequence;
 
 	task->phase = FAKE_IDLE;
 	TAILQ_REMOVE(&target->tasks, task, entry);
 	task->nexus->tasks--;
 	task->done(task);
-	if (waited && --target->wait.pending == 0)
-		target->wait.finished(target->wait.arg);
+	for (unsigned i = 0; i < 64; i++) {
+		if (waiters >> i & 1)
+			wait_done(&target->wait[i]);
+	}
 }
 
 static void reply(struct scsi_task *task, const void *data, uint32_t bytes)
@@ -327,20 +337,23 @@ int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finish
 	struct scsi_target *target = nexus->target;
 	struct scsi_task *task, *next;
 	int index = lun_of(lun);
+	struct fake_wait *wait = target->wait;
 
 	if (index < 0)
 		return -ENXIO;
 	target->resets++;
-	target->wait = (struct fake_wait){.pending = 1, .finished = finished, .arg = arg};
+	while (wait->pending > 0)
+		wait++;
+	assert(wait < target->wait + ARRAY_SIZE(target->wait));
+	*wait = (struct fake_wait){.pending = 1, .finished = finished, .arg = arg};
 	for (task = TAILQ_FIRST(&target->tasks); task; task = next) {
 		next = TAILQ_NEXT(task, entry);
-		if (lun_of(task->lun) != index || task->aborted)
+		if (lun_of(task->lun) != index)
 			continue;
-		task->sequence = 1;
-		target->wait.pending++;
+		task->sequence |= UINT64_C(1) << (wait - target->wait);
+		wait->pending++;
 		scsi_abort(task);
 	}
-	if (--target->wait.pending == 0)
-		finished(arg);
+	wait_done(wait);
 	return 0;
 }

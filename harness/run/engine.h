@@ -92,8 +92,9 @@ void recording_start(struct run_engine *engine);
 void recording_phase(struct run_engine *engine);
 void recording_marker(struct run_engine *engine, const char *kind, const char *host,
 		      const char *volume, const char *portal, const char *text);
-void recording_path_event(void *link, const struct mpio_event *event);
-void recording_mismatch(void *engine, const struct mismatch *mismatch);
+/* ARG: the struct run_device_link; the struct run_engine. */
+void recording_path_event(void *arg, const struct mpio_event *event);
+void recording_mismatch(void *arg, const struct mismatch *mismatch);
 void recording_sample(struct run_engine *engine);
 void recording_window_begin(struct run_engine *engine);
 void recording_window_end(struct run_engine *engine);

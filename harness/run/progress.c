@@ -17,7 +17,9 @@ void progress_text(const struct run_progress *progress, char *out, size_t size)
 {
 	char elapsed[32], length[32], mean[32], step[80], bad[64] = "";
 
-	text_duration(elapsed, sizeof elapsed, (double)(progress->phase_ns / NS_PER_S * NS_PER_S));
+	uint64_t whole_ns = progress->phase_ns - progress->phase_ns % NS_PER_S;
+
+	text_duration(elapsed, sizeof elapsed, (double)whole_ns);
 	text_duration(length, sizeof length, (double)progress->phase_length_ns);
 	text_duration(mean, sizeof mean, progress->mean_ns);
 	if (strcmp(progress->phase, "prepare") == 0 || strcmp(progress->phase, "verify") == 0)

@@ -119,16 +119,30 @@ static int spawn(struct target_process *process, const char *exe, char *const ar
 	return 0;
 }
 
+/* Our own file by its name, so that ps(1) shows the target as what it is; by the kernel's link when
+ * the file has been replaced meanwhile. */
+static const char *own_executable(char *out, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", out, size - 1);
+
+	if (length <= 0)
+		return "/proc/self/exe";
+	out[length] = '\0';
+	return access(out, X_OK) == 0 ? out : "/proc/self/exe";
+}
+
 static int start(struct target_process *process, const char *exe, char *const argv[],
 		 struct err *err)
 {
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
+	char own[4096];
 	int r = 0;
 
 	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
 		r = -errno;
 	if (r == 0)
-		r = spawn(process, exe ? exe : "/proc/self/exe", argv, in[0], out[1]);
+		r = spawn(process, exe ? exe : own_executable(own, sizeof own), argv, in[0],
+			  out[1]);
 	close_pipe(&in[0]);
 	close_pipe(&out[1]);
 	if (r < 0) {

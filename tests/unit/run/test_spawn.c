@@ -27,7 +27,7 @@ static void write_script(struct script *script, const char *body)
 {
 	FILE *to;
 
-	strcpy(script->dir, "/tmp/sanlab-test-XXXXXX");
+	snprintf(script->dir, sizeof script->dir, "/tmp/sanlab-test-XXXXXX");
 	assert_non_null(mkdtemp(script->dir));
 	snprintf(script->file, sizeof script->file, "%s/target", script->dir);
 	to = fopen(script->file, "we");

@@ -327,11 +327,39 @@ static void expectations_hold_at_their_limits(void **state)
 
 		apply(record, expectations[i].change);
 		record->streams[0].max_gap_ns = (uint64_t)(expectations[i].gap_s * 1e9);
-		record->paths[0].share = expectations[i].share;
-		record->paths[1].share = 1 - expectations[i].share;
+		record->paths[0].ios = (uint64_t)(expectations[i].share * 10000);
+		record->paths[1].ios = 10000 - record->paths[0].ios;
 		verdicts_judge(&lab, record);
 		snprintf(id, sizeof id, "expect %s", expect.key);
 		check(record, i, id, expectations[i].want);
+		record_free(record);
+	}
+}
+
+/* A path that was lost has carried less by no fault of the policy. */
+static void lost_paths_are_left_out_of_the_share(void **state)
+{
+	struct expect_config expect = {
+	    .key = "path-share", .text = "within 1%", .op = EXPECT_LE, .value = 0.01};
+	const struct {
+		uint64_t losses[2];
+		int want;
+	} cases[] = {
+	    {{0, 0}, VERDICT_FAIL},
+	    {{0, 1}, VERDICT_PASS},
+	    {{1, 1}, VERDICT_SKIP},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct record *record = good_record();
+		struct lab lab = lab_with(&expect, 1);
+
+		record->paths[0].ios = 9000;
+		record->paths[1].ios = 1000;
+		for (unsigned path = 0; path < 2; path++)
+			record->paths[path].losses = cases[i].losses[path];
+		verdicts_judge(&lab, record);
+		check(record, i, "expect path-share", cases[i].want);
 		record_free(record);
 	}
 }
@@ -393,6 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(criteria_hold_at_their_limits),
 	    cmocka_unit_test(expectations_hold_at_their_limits),
+	    cmocka_unit_test(lost_paths_are_left_out_of_the_share),
 	    cmocka_unit_test(an_expectation_replaces_the_criterion),
 	    cmocka_unit_test(failures_come_with_a_hint),
 	};

@@ -193,7 +193,7 @@ static void open_bench(struct bench *b)
 	if (!owner_wait(&b->owner, &b->owner.ups, 1, 10))
 		fail_msg("no login: %s", b->owner.why);
 	for (unsigned i = 0; i < MANY; i++) {
-		b->data[i] = malloc((size_t)IO_BLOCKS * 512);
+		b->data[i] = calloc(IO_BLOCKS, 512);
 		assert_non_null(b->data[i]);
 	}
 }
@@ -264,6 +264,35 @@ static void killed_with_io_in_flight(void **unused)
 	assert_int_equal(path_connect(b.owner.path), 0);
 	assert_true(owner_wait(&b.owner, &b.owner.downs, 2, 20));
 	assert_non_null(strstr(b.owner.why, "refused"));
+	close_bench(&b);
+}
+
+static void chap(void **unused)
+{
+	static struct bench b;
+	const char *const account[] = {"--op", "new",	     "--mode",	       "account", "--user",
+				       "joe",  "--password", "twelve-letters", NULL};
+	const char *const bind_account[] = {"--op", "bind",   "--mode", "account", "--tid",
+					    "1",    "--user", "joe",	NULL};
+	static const char *const passwords[] = {NULL, "something-else", "twelve-letters"};
+
+	open_bench(&b);
+	path_free(b.owner.path);
+	assert_int_equal(tgtadm(&b.daemon, account), 0);
+	assert_int_equal(tgtadm(&b.daemon, bind_account), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(passwords); i++) {
+		bool right = i == ARRAY_SIZE(passwords) - 1;
+
+		b.config.user = passwords[i] ? "joe" : NULL;
+		b.config.password = passwords[i];
+		assert_int_equal(owner_open(&b.owner, b.loop, &b.config), 0);
+		assert_int_equal(path_connect(b.owner.path), 0);
+		assert_true(owner_wait(&b.owner, right ? &b.owner.ups : &b.owner.downs, 1, 10));
+		if (!right) {
+			assert_non_null(strstr(b.owner.why, "login"));
+			path_free(b.owner.path);
+		}
+	}
 	close_bench(&b);
 }
 
@@ -350,6 +379,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_teardown(write_and_read_back, stop_daemon),
 	    cmocka_unit_test_teardown(killed_with_io_in_flight, stop_daemon),
+	    cmocka_unit_test_teardown(chap, stop_daemon),
 	    cmocka_unit_test_teardown(two_paths, stop_daemon),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

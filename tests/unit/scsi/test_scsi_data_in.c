@@ -170,7 +170,7 @@ static void test_vpd_serial_and_limits(void **state)
 	assert_int_equal(get_be16(data + 6), 8);
 	assert_int_equal(get_be32(data + 8), 16384);
 	assert_int_equal(get_be32(data + 12), 2048);
-	assert_int_equal(get_be32(data + 20), 68 * 30720);
+	assert_int_equal(get_be32(data + 20), 34 * 30720);
 	assert_int_equal(get_be32(data + 24), 256);
 	assert_int_equal(get_be32(data + 28), 30720);
 	request_release(&request);

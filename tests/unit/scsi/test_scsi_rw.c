@@ -297,7 +297,7 @@ static void test_unmap(void **state)
 	static const uint64_t good[][2] = {{1, 2}, {9, 0}, {THIN_BLOCKS, 0}, {16, 1}};
 	static const uint64_t bad[][2] = {{1, 1}, {THIN_BLOCKS - 1, 2}, {5, 1}};
 	static const uint64_t wrap[][2] = {{UINT64_MAX, 2}};
-	static const uint64_t much[][2] = {{0, 68 * 30720}, {9, 1}};
+	static const uint64_t much[][2] = {{0, 34 * 30720}, {9, 1}};
 	static const uint64_t many[257][2];
 	struct request request = {0};
 

@@ -127,6 +127,10 @@ void put_wrapped(FILE *to, const char *text, unsigned column, unsigned indent)
 		size_t bytes = strcspn(text, " \n\t");
 		unsigned columns = 0;
 
+		/* "95 %" stays together. */
+		if (text[bytes] == ' ' && text[bytes + 1] == '%')
+			bytes += 1 + strcspn(text + bytes + 1, " \n\t");
+
 		for (size_t i = 0; i < bytes; i++)
 			columns += !is_continuation((unsigned char)text[i]);
 		if (!first && column + 1 + columns > 80) {

@@ -110,7 +110,7 @@ static void put_check(const struct record_verdict *verdict, FILE *to)
 		: verdict->status == VERDICT_FAIL ? "FAIL"
 						  : "SKIP");
 	escape_xml(to, verdict->text);
-	fputs("<br><small>", to);
+	fputs(" <small>", to);
 	escape_xml(to, verdict->id);
 	fputs("</small>", to);
 	if (verdict->hint) {
@@ -118,9 +118,14 @@ static void put_check(const struct record_verdict *verdict, FILE *to)
 		escape_xml(to, verdict->hint);
 		fputs("</p>", to);
 	}
-	fputs("</td><td><ul class=\"evidence\">", to);
-	evidence_each(verdict->evidence, put_evidence, to);
-	fputs("</ul></td></tr>\n", to);
+	/* What passed keeps its evidence folded. */
+	if (json_object_size(verdict->evidence) > 0) {
+		fprintf(to, "<details class=\"evidence\"%s><summary>Evidence</summary><ul>",
+			verdict->status == VERDICT_FAIL ? " open" : "");
+		evidence_each(verdict->evidence, put_evidence, to);
+		fputs("</ul></details>", to);
+	}
+	fputs("</td></tr>\n", to);
 }
 
 void html_checks(const struct view *view, FILE *to)
@@ -132,7 +137,7 @@ void html_checks(const struct view *view, FILE *to)
 		fputs("<p>Nothing was checked.</p>\n", to);
 		return;
 	}
-	put_head(to, "Result|Check|Evidence");
+	put_head(to, "Result|Check");
 	fputs("<tbody>\n", to);
 	/* What went wrong comes first. */
 	for (size_t o = 0; o < ARRAY_SIZE(order); o++) {

@@ -181,7 +181,7 @@ for (const figure of document.querySelectorAll(".chart")) {
 }
 document.documentElement.classList.add("script");
 window.addEventListener("beforeprint", () => {
-	for (const details of document.querySelectorAll("details"))
+	for (const details of document.querySelectorAll("details:not(.evidence)"))
 		details.open = true;
 });
 })();

@@ -140,15 +140,17 @@ static void columns_and_wrapping(void **state)
 	put_column(to, "gr\303\266\303\237e", 7);
 	put_column(to, "much too long", 5);
 	fputc('\n', to);
-	for (int i = 0; i < 3; i++)
+	for (unsigned column = 0; column < 40; column++)
 		put_wrapped(to,
-			    "twelve words that are long enough to need more than one line of "
-			    "eighty columns",
-			    10, 4);
+			    "words with 5 % and 95 % that need more than one line of eighty "
+			    "columns, and 12 % of them do not even fit in that",
+			    column, 4);
 	fclose(to);
 	assert_memory_equal(text, "gr\303\266\303\237e  much\xe2\x80\xa6\n", 17);
-	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
 		assert_true(strlen(line) <= 80);
+		assert_true(line[strspn(line, " ")] != '%');
+	}
 	free(text);
 }
 

@@ -117,7 +117,7 @@ static const struct cfg_field expect_fields[] = {
     {"max-io-gap", CFG_UNION, AT(max_io_gap),
      .help = "longest time without a completion while I/O was due, such as \"<= 2s\""},
     {"path-share", CFG_UNION, AT(path_share),
-     .help = "how even the paths share a volume's I/Os, such as within 1%"},
+     .help = "how even a volume's paths share its I/Os (lost paths apart), such as within 1%"},
     {"achieved-iops", CFG_UNION, AT(achieved_iops),
      .help = "transactional I/Os of the planned ones, such as \">= 95%\""},
     {"db-read-latency", CFG_UNION, AT(db_read_latency), .help = "average, such as \"< 20ms\""},

@@ -344,22 +344,22 @@ static void lost_paths_are_left_out_of_the_share(void **state)
 	const struct {
 		uint64_t losses[2];
 		int want;
-	} cases[] = {
+	} losses_cases[] = {
 	    {{0, 0}, VERDICT_FAIL},
 	    {{0, 1}, VERDICT_PASS},
 	    {{1, 1}, VERDICT_SKIP},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(losses_cases); i++) {
 		struct record *record = good_record();
 		struct lab lab = lab_with(&expect, 1);
 
 		record->paths[0].ios = 9000;
 		record->paths[1].ios = 1000;
 		for (unsigned path = 0; path < 2; path++)
-			record->paths[path].losses = cases[i].losses[path];
+			record->paths[path].losses = losses_cases[i].losses[path];
 		verdicts_judge(&lab, record);
-		check(record, i, "expect path-share", cases[i].want);
+		check(record, i, "expect path-share", losses_cases[i].want);
 		record_free(record);
 	}
 }

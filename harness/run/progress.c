@@ -15,13 +15,13 @@
 
 void progress_text(const struct run_progress *progress, char *out, size_t size)
 {
-	char elapsed[32], length[32], mean[32], step[80], bad[64] = "";
+	char elapsed[32], length[32], mean[32] = "-", step[80], bad[64] = "";
 
-	uint64_t whole_ns = progress->phase_ns - progress->phase_ns % NS_PER_S;
-
-	text_duration(elapsed, sizeof elapsed, (double)whole_ns);
+	snprintf(elapsed, sizeof elapsed, "%llu s",
+		 (unsigned long long)(progress->phase_ns / NS_PER_S));
 	text_duration(length, sizeof length, (double)progress->phase_length_ns);
-	text_duration(mean, sizeof mean, progress->mean_ns);
+	if (progress->iops > 0)
+		text_duration(mean, sizeof mean, progress->mean_ns);
 	if (strcmp(progress->phase, "prepare") == 0 || strcmp(progress->phase, "verify") == 0)
 		snprintf(step, sizeof step, "%.0f %%", progress->done * 100);
 	else if (progress->phase_length_ns)
@@ -65,7 +65,7 @@ void progress_start(struct progress_line *line, struct loop *loop, const struct 
 	*line = (struct progress_line){.to = to, .loop = loop, .engine = engine};
 	loop_timer_init(&line->timer, draw, line);
 	if (to)
-		draw(line);
+		loop_timer_set(loop, &line->timer, loop_now_ns(loop) + DRAW_NS);
 }
 
 void progress_stop(struct progress_line *line)

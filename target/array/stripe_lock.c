@@ -24,14 +24,10 @@ static bool overlap(const struct stripe_lock *a, const struct stripe_lock *b)
  * first served, so that a long wait ends. */
 static bool blocked(struct stripe_bucket *bucket, const struct stripe_lock *lock)
 {
-	struct stripe_lock *earlier;
-	TAILQ_FOREACH (earlier, bucket, entry) {
-		if (earlier == lock)
-			return false;
-		if (overlap(earlier, lock))
-			return true;
-	}
-	return false;
+	struct stripe_lock *earlier = TAILQ_FIRST(bucket);
+	while (earlier && earlier != lock && !overlap(earlier, lock))
+		earlier = TAILQ_NEXT(earlier, entry);
+	return earlier && earlier != lock;
 }
 
 void stripe_locks_init(struct stripe_locks *locks)
@@ -58,7 +54,7 @@ void stripe_lock_release(struct stripe_locks *locks, struct stripe_lock *lock)
 
 	assert(lock->held);
 	TAILQ_REMOVE(bucket, lock, entry);
-	TAILQ_FOREACH (waiting, bucket, entry) {
+	for (waiting = TAILQ_FIRST(bucket); waiting; waiting = TAILQ_NEXT(waiting, entry)) {
 		if (waiting->held || !overlap(waiting, lock) || blocked(bucket, waiting))
 			continue;
 		waiting->held = true;

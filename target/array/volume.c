@@ -257,7 +257,7 @@ static void start(struct volume *volume, struct io *io)
 		start_transfer(volume, io);
 }
 
-static void count(struct volume_counters *counters, const struct io *io)
+static void count_request(struct volume_counters *counters, const struct io *io)
 {
 	switch (io->op) {
 	case IO_READ:
@@ -299,7 +299,7 @@ static void volume_submit(struct io_layer *layer, struct io *io)
 {
 	struct volume *volume = container_of(layer, struct volume, layer);
 
-	count(&volume->counters, io);
+	count_request(&volume->counters, io);
 	if (!io_in_range(layer, io)) {
 		end(volume, io, -ERANGE);
 		return;

@@ -44,7 +44,6 @@ static const char super_magic[8] = {'S', 'A', 'N', 'L', 'D', 'R', 'V', '1'};
 struct file_store {
 	struct io_layer layer;
 	int fd;
-	uint8_t uuid[16];
 };
 
 static int file_path(char *out, size_t size, const char *place, const char *name)
@@ -177,7 +176,7 @@ static void super_fill(uint8_t *super, struct loop *loop, const char *path, cons
 	rng_fill(&rng, super + SUPER_UUID_AT, 16);
 	super[SUPER_UUID_AT + 6] = (uint8_t)(0x40 | (super[SUPER_UUID_AT + 6] & 0x0f));
 	super[SUPER_UUID_AT + 8] = (uint8_t)(0x80 | (super[SUPER_UUID_AT + 8] & 0x3f));
-	memcpy(super + SUPER_NAME_AT, name, strlen(name));
+	snprintf((char *)super + SUPER_NAME_AT, SUPER_NAME_BYTES, "%s", name);
 	put_be32(super + SUPER_CRC_AT, super_crc(super));
 }
 
@@ -258,10 +257,11 @@ static int file_adopt(const char *path, const char *name, uint64_t size_bytes, i
 		rc = err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
 	} else {
 		rc = super_check(super, path, name, size_bytes, err);
-		if (rc == 0 && (uint64_t)status.st_size != SUPER_BYTES + size_bytes)
-			rc = err_set(err, -EUCLEAN, "%s was cut short: %lld bytes instead of %llu",
-				     path, (long long)status.st_size,
-				     (unsigned long long)(SUPER_BYTES + size_bytes));
+		unsigned long long found = (unsigned long long)status.st_size;
+		unsigned long long wanted = SUPER_BYTES + size_bytes;
+		if (rc == 0 && found != wanted)
+			rc = err_set(err, -EUCLEAN, "%s was cut short: %llu bytes instead of %llu",
+				     path, found, wanted);
 	}
 	if (rc) {
 		close(fd);

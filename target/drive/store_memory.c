@@ -5,7 +5,12 @@
  * A flat table holds one pointer a 64 KiB chunk.  The table is mapped lazily (a 600 GB drive takes
  * 73 MB of address space and only as much memory as its written parts need), so the hot path is
  * one shift and one load.  A chunk is allocated by its first write; chunks never written read as
- * zeros; UNMAP of a whole chunk frees it.  Requests complete before submit returns.
+ * zeros; UNMAP of a whole chunk frees it for the drive's next first write and gives its memory
+ * back to the system.  Requests complete before submit returns.
+ *
+ * Chunks come from slabs: small ones first, so that many lightly used drives stay small, then
+ * 2 MiB for which the kernel is asked for huge pages: random reads of a large store are bound by
+ * TLB misses otherwise.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,13 +20,32 @@
 #include "base/bytes.h"
 #include "target/drive/drive.h"
 
-enum { CHUNK_SHIFT = 16, CHUNK_BYTES = 1 << CHUNK_SHIFT, CHUNK_ALIGN = 4096 };
+enum {
+	CHUNK_SHIFT = 16,
+	CHUNK_BYTES = 1 << CHUNK_SHIFT,
+	MEMORY_PAGE_BYTES = 4096,
+	HUGE_BYTES = 2 << 20,
+	SMALL_SLABS = 16, /* of one chunk each, before the first huge one */
+};
+
+struct slab {
+	struct slab *next;
+	void *memory;
+};
+
+/* In the first bytes of a chunk nobody uses. */
+struct free_chunk {
+	struct free_chunk *next;
+};
 
 struct memory_store {
 	struct io_layer layer;
 	uint8_t **chunks;
 	size_t chunk_count;
 	size_t top; /* chunks at and above it were never allocated */
+	struct free_chunk *free;
+	struct slab *slabs;
+	unsigned slab_count;
 };
 
 static void memory_read(struct memory_store *store, const struct io *io)
@@ -44,20 +68,56 @@ static void memory_read(struct memory_store *store, const struct io *io)
 	}
 }
 
+static bool grow(struct memory_store *store)
+{
+	bool small = store->slab_count < SMALL_SLABS;
+	size_t bytes = small ? CHUNK_BYTES : HUGE_BYTES;
+	struct slab *slab = malloc(sizeof *slab);
+	if (!slab)
+		return false;
+	slab->memory = aligned_alloc(small ? MEMORY_PAGE_BYTES : HUGE_BYTES, bytes);
+	if (!slab->memory) {
+		free(slab);
+		return false;
+	}
+	if (!small)
+		(void)madvise(slab->memory, bytes, MADV_HUGEPAGE); /* a wish, not a need */
+	slab->next = store->slabs;
+	store->slabs = slab;
+	store->slab_count++;
+	for (size_t at = bytes; at > 0; at -= CHUNK_BYTES) {
+		struct free_chunk *chunk = (void *)((char *)slab->memory + at - CHUNK_BYTES);
+		chunk->next = store->free;
+		store->free = chunk;
+	}
+	return true;
+}
+
 static uint8_t *memory_chunk(struct memory_store *store, size_t index, uint64_t within, size_t size)
 {
 	uint8_t *chunk = store->chunks[index];
 	if (chunk)
 		return chunk;
-	chunk = aligned_alloc(CHUNK_ALIGN, CHUNK_BYTES);
-	if (!chunk)
+	if (!store->free && !grow(store))
 		return NULL;
+	chunk = (uint8_t *)store->free;
+	store->free = store->free->next;
 	/* The caller fills [within, within + size). */
 	memset(chunk, 0, within);
 	memset(chunk + within + size, 0, CHUNK_BYTES - within - size);
 	store->chunks[index] = chunk;
 	store->top = MAX_OF(store->top, index + 1);
 	return chunk;
+}
+
+static void memory_give_back(struct memory_store *store, size_t index)
+{
+	struct free_chunk *chunk = (void *)store->chunks[index];
+	(void)madvise((char *)chunk + MEMORY_PAGE_BYTES, CHUNK_BYTES - MEMORY_PAGE_BYTES,
+		      MADV_DONTNEED);
+	chunk->next = store->free;
+	store->free = chunk;
+	store->chunks[index] = NULL;
 }
 
 static int memory_write(struct memory_store *store, const struct io *io)
@@ -90,8 +150,7 @@ static void memory_unmap(struct memory_store *store, const struct io *io)
 		uint8_t **chunk = &store->chunks[offset >> CHUNK_SHIFT];
 
 		if (*chunk && size == CHUNK_BYTES) {
-			free(*chunk);
-			*chunk = NULL;
+			memory_give_back(store, offset >> CHUNK_SHIFT);
 		} else if (*chunk) {
 			memset(*chunk + within, 0, size);
 		}
@@ -128,8 +187,12 @@ static void memory_submit(struct io_layer *layer, struct io *io)
 static void memory_free(struct io_layer *layer)
 {
 	struct memory_store *store = container_of(layer, struct memory_store, layer);
-	for (size_t i = 0; i < store->top; i++)
-		free(store->chunks[i]);
+	while (store->slabs) {
+		struct slab *slab = store->slabs;
+		store->slabs = slab->next;
+		free(slab->memory);
+		free(slab);
+	}
 	munmap(store->chunks, store->chunk_count * sizeof *store->chunks);
 	free(store);
 }

@@ -59,7 +59,7 @@ static void refused(int rc, const char *what)
 
 static int setup(void **state)
 {
-	strcpy(root, "/tmp/sanlab-group-XXXXXX");
+	snprintf(root, sizeof root, "/tmp/sanlab-group-XXXXXX");
 	if (!mkdtemp(root))
 		return -1;
 	snprintf(place, sizeof place, "%s/store", root);

@@ -214,26 +214,34 @@ static void note_done(struct io *io)
 	*(int *)io->owner = io->status;
 }
 
+/* The SSD serves an UNMAP while the long write before it is still under way. */
 static void unmap_waits_and_holds(void **state)
 {
-	static uint8_t first[4096], second[4096], in[4096];
+	static uint8_t first[65536], second[4096], in[4096];
 	struct iovec iov[2] = {{first, sizeof first}, {second, sizeof second}};
 	int status[4] = {1, 1, 1, 1};
 
 	lab_init(&lab);
-	lab_member(&lab, "m1", "raid5", 4, 64 * MIB)->timing = DRIVE_TIMING_MODELLED;
+	struct member_config *member = lab_member(&lab, "m1", "raid0", 1, 16 * MIB);
+	/* One page: the second write gets the one that the first was on. */
+	member->timing = DRIVE_TIMING_MODELLED;
+	member->drives.model = 5;
+	assert_string_equal(drive_model_names[5], "ssd-sas-200");
 	lab_volume(&lab, "v", 2 * P, true);
 	open_lab();
 	memset(first, 1, sizeof first);
 	memset(second, 2, sizeof second);
 	struct io ios[4] = {
-	    {.op = IO_WRITE, .offset_bytes = 8192, .iov = &iov[0], .iov_count = 1},
-	    {.op = IO_UNMAP},
-	    {.op = IO_UNMAP},
-	    {.op = IO_WRITE, .offset_bytes = 65536, .iov = &iov[1], .iov_count = 1},
+	    {.op = IO_WRITE, .length_bytes = 65536, .iov = &iov[0], .iov_count = 1},
+	    {.op = IO_UNMAP, .length_bytes = 2 * P},
+	    {.op = IO_UNMAP, .length_bytes = 2 * P},
+	    {.op = IO_WRITE,
+	     .offset_bytes = 65536,
+	     .length_bytes = 4096,
+	     .iov = &iov[1],
+	     .iov_count = 1},
 	};
 	for (int i = 0; i < 4; i++) {
-		ios[i].length_bytes = ios[i].op == IO_UNMAP ? 2 * P : 4096;
 		ios[i].done = note_done;
 		ios[i].owner = &status[i];
 		io_submit(lab_layer(&lab, "v"), &ios[i]);

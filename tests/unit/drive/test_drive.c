@@ -3,11 +3,12 @@
  * The drive and its service-time model on the virtual loop: exact completion instants, counters,
  * failure in the middle, draining; and the catalogue.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>

@@ -3,11 +3,12 @@
  * The file store: what was written is there after opening again, and nothing is opened that is not
  * this drive's file, whole and free.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +58,7 @@ static int open_as(const char *name, uint64_t size, struct io_layer **ret, struc
 
 static int setup(void **state)
 {
-	strcpy(place, "/tmp/sanlab-store-XXXXXX");
+	snprintf(place, sizeof place, "/tmp/sanlab-store-XXXXXX");
 	if (!mkdtemp(place) || loop_new_virtual(0, &loop))
 		return -1;
 	snprintf(path, sizeof path, "%s/m1-drive00.drive", place);

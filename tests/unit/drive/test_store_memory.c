@@ -2,11 +2,12 @@
  *
  * The memory store: zeros where nothing was written, random requests against a shadow, UNMAP.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@ int cmd_report(const struct cli_args *args)
 		return EXIT_ENVIRONMENT;
 	}
 	if (!args->quiet)
-		report_summary(record, stdout, false);
+		report_show(record);
 	code = record_passed(record) ? EXIT_PASS : EXIT_EXPECTATION;
 	record_free(record);
 	return code;

@@ -173,3 +173,8 @@ const struct report_writer config_writer = {
     .help = "the lab file with every default and --set filled in",
     .write = config_write,
 };
+
+int report_show(const struct record *record)
+{
+	return report_summary(record, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+}

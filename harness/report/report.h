@@ -24,6 +24,8 @@ extern const struct report_writer *const report_writers[]; /* NULL-terminated */
 int report_write_all(const struct record *record, const char *dir, struct err *err);
 /* The summary for the terminal (also summary.txt): 80 columns, answer first. */
 int report_summary(const struct record *record, FILE *to, bool colour);
+/* The same on stdout, in colour on a terminal unless NO_COLOR is set. */
+int report_show(const struct record *record);
 
 /* run.json back into a record, for `sanlab report DIR`. */
 int report_load(const char *dir, struct record **ret_record, struct err *err);

@@ -203,12 +203,11 @@ static void describe_environment(struct record *record)
 
 static int report(struct lab_run *run, struct record *record)
 {
-	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	struct err err = {0};
 	int code = record_passed(record) ? EXIT_PASS : EXIT_EXPECTATION;
 
 	if (!run->options->quiet)
-		report_summary(record, stdout, colour);
+		report_show(record);
 	if (run->options->out_dir && report_write_all(record, run->options->out_dir, &err) < 0) {
 		err_print(&err);
 		return EXIT_ENVIRONMENT;

@@ -125,7 +125,7 @@ void scsi_task_release(struct scsi_task *task);
 
 void scsi_abort(struct scsi_task *task);
 /* Task management beyond single tasks: resets every nexus' tasks of the LU (each task's done comes
- * with `aborted`), queues unit attention 29/03 for the other nexuses.  FINISHED is called when
+ * with `aborted`), queues unit attention 29/03 for all of them.  FINISHED is called when
  * all affected tasks have ended, possibly before scsi_reset_lu returns.  Returns -ENXIO when the
  * LUN does not exist, -ENOMEM when nothing could be reset; FINISHED is not called then. */
 int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg);

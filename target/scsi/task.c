@@ -269,7 +269,7 @@ int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finish
 					    .arg = arg};
 		TAILQ_INSERT_TAIL(&lu->resets, wait, entry);
 	}
-	scsi_ua_broadcast(lu, nexus, SENSE_UA_DEVICE_RESET);
+	scsi_ua_broadcast(lu, NULL, SENSE_UA_DEVICE_RESET);
 	if (lu->task_count > 0)
 		task_set_abort(lu);
 	else

@@ -165,7 +165,7 @@ static void finished(void *arg)
 static const uint8_t lun_thin[8] = {0, LUN_THIN};
 static const uint8_t lun_thick[8] = {0, LUN_THICK};
 
-/* Conditions queue once each and come in order; the nexus that resets is spared. */
+/* Conditions queue once each and come in order; the nexus that resets is told as well. */
 static void test_attention_order(void **state)
 {
 	struct fixture *fixture = *state;
@@ -184,6 +184,7 @@ static void test_attention_order(void **state)
 	expect_tur(fixture->b, LUN_THIN, 0);
 	expect_tur(fixture->b, 5, 0x062900);
 	expect_tur(fixture->b, 5, 0);
+	expect_tur(fixture->a, LUN_THIN, 0x062903);
 	expect_tur(fixture->a, LUN_THIN, 0x063f0e);
 	/* REPORT LUNS clears the changed inventory on the other logical units. */
 	request_run(&request, fixture->a, LUN_THIN, CDB(0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0),
@@ -264,7 +265,8 @@ static void test_reset_waits(void **state)
 	assert_true(write_b.task.aborted);
 	assert_int_equal(first, 0);
 	assert_int_equal(scsi_reset_lu(fixture->a, lun_thick, finished, &other), 0);
-	assert_int_equal(other, 1);		  /* another unit does not wait */
+	assert_int_equal(other, 1); /* another unit does not wait */
+	expect_tur(fixture->a, LUN_THIN, 0x062903);
 	start_read(fixture, &late, fixture->a);	  /* after the reset: not affected by it */
 	start_write(fixture, &later, fixture->a); /* ends before what the reset waits for */
 	scsi_abort(&later.task);

@@ -40,12 +40,12 @@ struct member_drives_config {
 struct member_config {
 	const char *name;
 	struct member_drives_config drives;
-	int raid;              /* index into raid_level_names */
-	uint64_t chunk_bytes;  /* stripe element, default 64 KiB */
+	int raid;		 /* index into raid_level_names */
+	uint64_t chunk_bytes;	 /* stripe element, default 64 KiB */
 	struct cfg_list portals; /* struct cfg_portal */
-	struct cfg_raw store;    /* `memory`, or `file: DIR` */
-	int timing;              /* enum drive_timing */
-	const char *store_kind;  /* filled by group_config_check */
+	struct cfg_raw store;	 /* `memory`, or `file: DIR` */
+	int timing;		 /* enum drive_timing */
+	const char *store_kind;	 /* filled by group_config_check */
 	const char *store_place;
 };
 
@@ -68,7 +68,7 @@ extern const char *const group_style_names[];
 struct group_config {
 	int style;
 	struct cfg_portal portal;
-	struct cfg_list pools;   /* struct pool_config */
+	struct cfg_list pools;	 /* struct pool_config */
 	struct cfg_list volumes; /* struct volume_config */
 };
 extern const struct cfg_schema group_schema;
@@ -85,7 +85,7 @@ enum { RAID_DRIVES_MAX = 64 };
 
 struct raid_config {
 	struct drive *const *drives; /* active drives, without spares */
-	unsigned drive_count;        /* at most RAID_DRIVES_MAX */
+	unsigned drive_count;	     /* at most RAID_DRIVES_MAX */
 	uint64_t chunk_bytes;
 	/* Drives (bit = index) whose content is out of date because they missed a write; the set
 	 * leaves them alone until they are rebuilt.  STALE is told, before the write that was

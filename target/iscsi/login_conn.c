@@ -156,7 +156,7 @@ static void replace_connection(struct iscsi_conn *conn, struct iscsi_session *se
 {
 	struct iscsi_conn *old;
 
-	TAILQ_FOREACH (old, &conn->server->conns, entry) {
+	for (old = TAILQ_FIRST(&conn->server->conns); old; old = TAILQ_NEXT(old, entry)) {
 		if (old->session == session && old->cid == conn->login->cid)
 			break;
 	}

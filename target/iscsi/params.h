@@ -76,11 +76,11 @@ struct iscsi_negotiation {
 
 void iscsi_negotiation_init(struct iscsi_negotiation *negotiation);
 
-/* Takes one key of the initiator in STAGE and appends the answer, if there is one, to OUT.
+/* Takes the key NAME of the initiator in STAGE and appends the answer, if there is one, to OUT.
  * -EEXIST: the key came before; -EPROTO: it must not come in this stage; -EINVAL: a value that
  * makes the login senseless (names, session type). */
 int iscsi_params_offer(struct iscsi_negotiation *negotiation, enum iscsi_stage stage,
-		       const char *key, const char *value, struct iscsi_text *out);
+		       const char *name, const char *value, struct iscsi_text *out);
 /* All keys of one text have been taken: answers those that depend on others. */
 void iscsi_params_close(struct iscsi_negotiation *negotiation, struct iscsi_text *out);
 /* Declares our own values; once. */

@@ -58,7 +58,10 @@ static void accept_ready(void *arg, uint32_t ready)
 	struct loop *loop = listener->portal->server->loop;
 
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-		int fd = accept4(listener->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		union any_address peer;
+		socklen_t size = sizeof peer;
+		int fd =
+		    accept4(listener->watch.fd, &peer.any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
 			if (iscsi_socket_open(listener->portal, fd) < 0)
@@ -130,7 +133,7 @@ static int listen_on(struct iscsi_portal *portal, int *ret_fd, struct err *err)
 /* Port 0 was asked for: which one is it? */
 static void learn_port(struct cfg_portal *config, int fd)
 {
-	union any_address address;
+	union any_address address = {0};
 	socklen_t size = sizeof address;
 
 	if (config->port != 0 || getsockname(fd, &address.any, &size) < 0)

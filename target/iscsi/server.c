@@ -53,7 +53,8 @@ void iscsi_server_reap(struct iscsi_server *server)
 	}
 	/* A session that settles may let a login finish, which makes a new one: begin again. */
 	do {
-		TAILQ_FOREACH (session, &server->sessions, entry) {
+		for (session = TAILQ_FIRST(&server->sessions); session;
+		     session = TAILQ_NEXT(session, entry)) {
 			if (iscsi_session_settle(session))
 				break;
 		}

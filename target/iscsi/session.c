@@ -16,7 +16,8 @@ struct iscsi_session *iscsi_session_find(struct iscsi_server *server, const char
 {
 	struct iscsi_session *session;
 
-	TAILQ_FOREACH (session, &server->sessions, entry) {
+	for (session = TAILQ_FIRST(&server->sessions); session;
+	     session = TAILQ_NEXT(session, entry)) {
 		if (session->target == target && session->portal->config.group_tag == group_tag &&
 		    memcmp(session->isid, isid, sizeof session->isid) == 0 &&
 		    strcmp(session->initiator_name, initiator_name) == 0)
@@ -29,7 +30,8 @@ struct iscsi_session *iscsi_session_find_tsih(struct iscsi_server *server, uint1
 {
 	struct iscsi_session *session;
 
-	TAILQ_FOREACH (session, &server->sessions, entry) {
+	for (session = TAILQ_FIRST(&server->sessions); session;
+	     session = TAILQ_NEXT(session, entry)) {
 		if (session->tsih == tsih)
 			return session;
 	}
@@ -131,7 +133,8 @@ struct iscsi_command *iscsi_session_find_command(struct iscsi_session *session, 
 {
 	struct iscsi_command *command;
 
-	LIST_FOREACH (command, bucket_of(session, itt), hash) {
+	for (command = LIST_FIRST(bucket_of(session, itt)); command;
+	     command = LIST_NEXT(command, hash)) {
 		if (command->itt == itt)
 			return command;
 	}
@@ -149,8 +152,8 @@ bool iscsi_session_hold(struct iscsi_session *session, struct iscsi_command *com
 	struct iscsi_command *before;
 
 	/* Mostly the newest comes last. */
-	TAILQ_FOREACH_REVERSE(before, &session->held, iscsi_command_list, entry)
-	{
+	for (before = TAILQ_LAST(&session->held, iscsi_command_list); before;
+	     before = TAILQ_PREV(before, iscsi_command_list, entry)) {
 		if (before->cmd_sn == command->cmd_sn)
 			return false;
 		if (serial_less(before->cmd_sn, command->cmd_sn))

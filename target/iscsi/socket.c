@@ -190,7 +190,7 @@ static void socket_ready(void *arg, uint32_t ready)
 /* The address the peer reached, as text; IPv4 also when it came through a v6 socket. */
 static void local_host(int fd, char *out, socklen_t size)
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address = {0};
 	socklen_t length = sizeof address;
 
 	out[0] = '\0';

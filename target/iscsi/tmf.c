@@ -101,7 +101,7 @@ static void cancel_held(struct iscsi_session *session, const uint8_t *bhs)
 {
 	struct iscsi_command *command;
 
-	TAILQ_FOREACH (command, &session->held, entry) {
+	for (command = TAILQ_FIRST(&session->held); command; command = TAILQ_NEXT(command, entry)) {
 		if (bhs_opcode(command->bhs) == OP_SCSI_COMMAND && same_lun(command->bhs, bhs) &&
 		    serial_less(command->cmd_sn, bhs_cmd_sn(bhs)))
 			command->cancelled = true;
@@ -174,10 +174,12 @@ static bool others_have_tasks(const struct iscsi_session *session, const uint8_t
 	const struct iscsi_session *other;
 	const struct iscsi_command *command;
 
-	TAILQ_FOREACH (other, &session->server->sessions, entry) {
+	for (other = TAILQ_FIRST(&session->server->sessions); other;
+	     other = TAILQ_NEXT(other, entry)) {
 		if (other == session || other->target != session->target)
 			continue;
-		TAILQ_FOREACH (command, &other->commands, entry) {
+		for (command = TAILQ_FIRST(&other->commands); command;
+		     command = TAILQ_NEXT(command, entry)) {
 			if (same_lun(command->bhs, bhs))
 				return true;
 		}

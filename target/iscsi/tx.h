@@ -58,11 +58,12 @@ struct iscsi_tx_slot {
 	struct iscsi_tx_item *last_of; /* the item ends with this slot */
 };
 
+STAILQ_HEAD(iscsi_tx_list, iscsi_tx_item);
 struct iscsi_tx_slab;
 
 struct iscsi_tx {
-	STAILQ_HEAD(, iscsi_tx_item) queue;
-	STAILQ_HEAD(, iscsi_tx_item) spare;
+	struct iscsi_tx_list queue;
+	struct iscsi_tx_list spare;
 	struct iscsi_tx_slab *slabs;
 	unsigned items;	       /* in use: queued or in slots */
 	uint64_t queued_bytes; /* payload not yet written */

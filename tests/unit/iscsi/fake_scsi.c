@@ -23,7 +23,7 @@ struct scsi_target {
 	struct buf_pool *pool;
 	char name[224];
 	uint8_t *disk[FAKE_LUNS];
-	TAILQ_HEAD(, scsi_task) tasks;
+	TAILQ_HEAD(fake_task_list, scsi_task) tasks;
 	bool hold, attention;
 	unsigned held, executed, resets, nexuses;
 	uint8_t last_cdb[SCSI_MAX_CDB_BYTES];
@@ -242,6 +242,7 @@ static void execute_write(struct scsi_task *task, uint8_t *at)
 
 static void execute_other(struct scsi_task *task)
 {
+	static const uint8_t identity[] = "SANLAB  FAKE            1   ";
 	uint8_t data[96] = {0};
 
 	switch (task->cdb[0]) {
@@ -249,7 +250,7 @@ static void execute_other(struct scsi_task *task)
 		data[2] = 6;
 		data[3] = 2;
 		data[4] = 31;
-		memcpy(data + 8, "SANLAB  FAKE            1   ", 28);
+		memcpy(data + 8, identity, sizeof identity - 1);
 		reply(task, data, MIN_OF(36U, get_be16(task->cdb + 3)));
 		break;
 	case 0x25:

@@ -281,7 +281,7 @@ bool pdu_receive(struct pdu_client *client, struct pdu *ret_pdu)
 
 struct pdu pdu_expect(struct pdu_client *client, unsigned opcode)
 {
-	struct pdu pdu;
+	struct pdu pdu = {0};
 
 	assert_true(pdu_receive(client, &pdu));
 	assert_int_equal(bhs_opcode(pdu.bhs), opcode);

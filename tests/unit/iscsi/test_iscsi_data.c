@@ -166,7 +166,7 @@ static void test_outstanding_r2t(void **state)
 				  "MaxOutstandingR2T=3"));
 	fixture_pattern(pattern, 16384, 5);
 	pdu_write10(c, bhs, 0, 32, FLAG_FINAL);
-	memcpy(bhs + BHS_LUN, "\0\1\0\0\0\0\0\0", 8);
+	bhs[BHS_LUN + 1] = 1;
 	pdu_send(c, bhs, NULL, 0);
 	for (int i = 0; i < 3; i++) {
 		pdu[i] = pdu_expect(c, OP_R2T);

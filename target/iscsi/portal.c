@@ -64,8 +64,12 @@ static void accept_ready(void *arg, uint32_t ready)
 		    accept4(listener->watch.fd, &peer.any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			if (iscsi_socket_open(listener->portal, fd) < 0)
+			if (iscsi_socket_open(listener->portal, fd) < 0) {
+				log_debug("portal %s: no room for another connection",
+					  listener->portal->config.address.text);
+				listener->portal->counters.login_failures++;
 				close(fd);
+			}
 			continue;
 		}
 		if (errno == EINTR || errno == ECONNABORTED)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/log.h"
 #include "target/iscsi/conn.h"
@@ -236,7 +237,7 @@ unsigned iscsi_portal_reset(struct iscsi_portal *portal, const char *initiator)
 	for (conn = TAILQ_FIRST(&portal->server->conns); conn; conn = next) {
 		next = TAILQ_NEXT(conn, entry);
 		if (conn->portal != portal ||
-		    (initiator && strcmp(conn->initiator_name, initiator) != 0))
+		    (initiator && strcasecmp(conn->initiator_name, initiator) != 0))
 			continue;
 		if (conn->shell->reset)
 			conn->shell->reset(conn->shell_arg);

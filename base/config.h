@@ -71,6 +71,7 @@ struct cfg_field {
 	double min, max; /* in the field's unit (bytes, ns); both 0: no limit but the type's */
 	const char *const *names; /* CFG_ENUM: NULL-terminated */
 	const struct cfg_schema *sub;
+	bool urls;	  /* CFG_STRINGS: URLs, whose passwords are never written out again */
 	const char *help; /* one line; the reference page is made of these */
 };
 

@@ -8,6 +8,10 @@
 #include <yaml.h>
 
 #include "base/config_impl.h"
+#include "base/text.h"
+
+/* Longer than any URL that is accepted: names of 223 characters, CHAP user and password. */
+enum { CFG_URL_BYTES = 1024 };
 
 struct out {
 	yaml_emitter_t emitter;
@@ -105,6 +109,13 @@ static void emit_value(struct out *out, enum cfg_type type, const char *text, bo
 	}
 }
 
+static void emit_url(struct out *out, const struct cfg_node *item)
+{
+	char shown[CFG_URL_BYTES];
+
+	emit_text(out, text_url(shown, sizeof shown, item->text), item->quoted);
+}
+
 static void emit_list(struct out *out, const struct cfg_field *field, const struct cfg_node *node)
 {
 	bool empty = node->kind != CFG_NODE_SEQUENCE || !node->count;
@@ -114,6 +125,8 @@ static void emit_list(struct out *out, const struct cfg_field *field, const stru
 		const struct cfg_node *item = node->items[i];
 		if (field->type == CFG_LIST)
 			emit_mapping(out, item, field->sub, false);
+		else if (field->urls && item->text)
+			emit_url(out, item);
 		else
 			emit_value(out, field->type == CFG_PORTALS ? CFG_PORTAL : CFG_STRING,
 				   item->text, item->quoted);

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/bytes.h"
@@ -72,5 +73,18 @@ char *text_utc(char *out, size_t size, uint64_t wall_ns)
 	gmtime_r(&seconds, &tm); /* 2^64 ns end in the year 2554: cannot fail */
 	strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(out, size, "%s.%03uZ", date, ms);
+	return out;
+}
+
+char *text_url(char *out, size_t size, const char *url)
+{
+	const char *begin = strstr(url, "://");
+	const char *at = begin ? strchr(begin, '@') : NULL;
+	const char *percent = begin ? strchr(begin, '%') : NULL;
+
+	if (at && percent && percent < at)
+		snprintf(out, size, "%.*s%%***%s", (int)(percent - url), url, at);
+	else
+		snprintf(out, size, "%s", url);
 	return out;
 }

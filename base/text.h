@@ -14,5 +14,7 @@ char *text_bytes(char *out, size_t size, double bytes);	     /* "4.0 KiB", "1.2 
 char *text_rate(char *out, size_t size, double bytes_per_s); /* "31.2 MiB/s" */
 /* "2026-11-30T10:04:39.123Z" from nanoseconds since 1970. */
 char *text_utc(char *out, size_t size, uint64_t wall_ns);
+/* URL as it may be shown: the password of `user%password@` is replaced by `***`. */
+char *text_url(char *out, size_t size, const char *url);
 
 #endif

@@ -26,7 +26,7 @@ const char *const fault_kind_names[] = {
 #define THIS lun_config
 static const struct cfg_field lun_fields[] = {
     {"name", CFG_STRING, AT(name), .required = true, .help = "a-z, 0-9 and '-'"},
-    {"urls", CFG_STRINGS, AT(urls), .required = true,
+    {"urls", CFG_STRINGS, AT(urls), .required = true, .urls = true,
      .help = "one path each: iscsi://[user%pass@]host[:port]/iqn/lun"},
 };
 #undef THIS

@@ -81,6 +81,7 @@ static int default_config(struct bench *bench)
 static int connect_device(struct bench *bench, struct err *err)
 {
 	int r = default_config(bench);
+	char url[512];
 
 	if (r == 0)
 		r = mpio_new(bench->loop, &bench->config, "bench", bench->options->seed,
@@ -99,7 +100,8 @@ static int connect_device(struct bench *bench, struct err *err)
 	if (r == 0)
 		r = bench->status;
 	if (r < 0)
-		err_set(err, r, "cannot log in to %s: %s", bench->options->urls[0], bench->why);
+		err_set(err, r, "cannot log in to %s: %s",
+			text_url(url, sizeof url, bench->options->urls[0]), bench->why);
 	return r;
 }
 
@@ -218,14 +220,15 @@ static json_t *paths_json(const struct bench *bench)
 
 	for (unsigned i = 0; i < mpio_path_count(bench->mpio); i++) {
 		struct mpio_path_info info;
+		char url[512];
 
 		mpio_path_info(bench->mpio, i, &info);
-		json_array_append_new(paths,
-				      json_pack("{s:s, s:s, s:s, s:I, s:I}", "url",
-						bench->options->urls[i], "portal", info.portal,
-						"state", mpio_path_state_names[info.state], "ios",
-						(json_int_t)info.ledger->ios, "losses",
-						(json_int_t)info.ledger->losses));
+		text_url(url, sizeof url, bench->options->urls[i]);
+		json_array_append_new(paths, json_pack("{s:s, s:s, s:s, s:I, s:I}", "url", url,
+						       "portal", info.portal, "state",
+						       mpio_path_state_names[info.state], "ios",
+						       (json_int_t)info.ledger->ios, "losses",
+						       (json_int_t)info.ledger->losses));
 	}
 	return paths;
 }

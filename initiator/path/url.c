@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "initiator/path/path.h"
 
 enum { ISCSI_PORT = 3260, MAX_LUN = 16383, PART_MAX = 256 };
@@ -20,7 +21,9 @@ static const char syntax[] = "write iscsi://[user%password@]host[:port]/target-i
 
 static int refuse(struct err *err, const char *url, const char *what)
 {
-	err_set(err, -EINVAL, "not an iSCSI URL: %s: %s", url, what);
+	char shown[512];
+
+	err_set(err, -EINVAL, "not an iSCSI URL: %s: %s", text_url(shown, sizeof shown, url), what);
 	err_hint(err, "%s", syntax);
 	return -EINVAL;
 }

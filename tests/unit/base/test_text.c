@@ -185,16 +185,28 @@ static void log_text(void **state)
 	assert_int_equal(log_get_level(), LOG_LEVEL_WARN);
 }
 
+static void urls_without_their_password(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"iscsi://127.0.0.1/iqn.x:a/0", "iscsi://127.0.0.1/iqn.x:a/0"},
+	    {"iscsi://joe%secret@127.0.0.1/iqn.x:a/0", "iscsi://joe%***@127.0.0.1/iqn.x:a/0"},
+	    {"iscsi://joe%a%b@127.0.0.1/iqn.x:a/0", "iscsi://joe%***@127.0.0.1/iqn.x:a/0"},
+	    {"iscsi://joe@127.0.0.1/iqn%25/0", "iscsi://joe@127.0.0.1/iqn%25/0"},
+	    {"no url", "no url"},
+	};
+	char out[100];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(text_url(out, sizeof out, cases[i][0]), cases[i][1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(durations),
-	    cmocka_unit_test(byte_counts),
-	    cmocka_unit_test(timestamps),
-	    cmocka_unit_test(first_error_counts),
-	    cmocka_unit_test(error_without_a_reader),
-	    cmocka_unit_test(long_error_is_cut),
-	    cmocka_unit_test(error_text),
+	    cmocka_unit_test(durations),	  cmocka_unit_test(byte_counts),
+	    cmocka_unit_test(timestamps),	  cmocka_unit_test(urls_without_their_password),
+	    cmocka_unit_test(first_error_counts), cmocka_unit_test(error_without_a_reader),
+	    cmocka_unit_test(long_error_is_cut),  cmocka_unit_test(error_text),
 	    cmocka_unit_test(log_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

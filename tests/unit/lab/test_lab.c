@@ -482,6 +482,20 @@ static void test_places(void **state)
 		     "value\n");
 }
 
+/* Reports carry the effective configuration: no secret may travel with them. */
+static void test_no_password_in_the_effective_configuration(void **state)
+{
+	static const char *const sets[] = {
+	    "hosts.0.luns.0.urls=[\"iscsi://joe%very-secret@127.0.0.1:3260/iqn.x:a/1\"]"};
+	struct lab *lab = load_shipped("existing-target.yaml", sets, ARRAY_SIZE(sets));
+	char *text = emit(lab);
+
+	assert_null(strstr(text, "very-secret"));
+	assert_non_null(strstr(text, "joe%***@127.0.0.1:3260/iqn.x:a/1"));
+	free(text);
+	lab_free(lab);
+}
+
 static void test_files(void **state)
 {
 	struct lab *lab = NULL;

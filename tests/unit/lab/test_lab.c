@@ -530,12 +530,19 @@ static void test_reference(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_quickstart),	    cmocka_unit_test(test_raw),
-	    cmocka_unit_test(test_existing_target), cmocka_unit_test(test_small),
-	    cmocka_unit_test(test_lun_paths),	    cmocka_unit_test(test_five_errors),
-	    cmocka_unit_test(test_group_errors),    cmocka_unit_test(test_host_errors),
-	    cmocka_unit_test(test_run_errors),	    cmocka_unit_test(test_places),
-	    cmocka_unit_test(test_files),	    cmocka_unit_test(test_reference),
+	    cmocka_unit_test(test_quickstart),
+	    cmocka_unit_test(test_raw),
+	    cmocka_unit_test(test_existing_target),
+	    cmocka_unit_test(test_small),
+	    cmocka_unit_test(test_lun_paths),
+	    cmocka_unit_test(test_five_errors),
+	    cmocka_unit_test(test_group_errors),
+	    cmocka_unit_test(test_host_errors),
+	    cmocka_unit_test(test_run_errors),
+	    cmocka_unit_test(test_places),
+	    cmocka_unit_test(test_files),
+	    cmocka_unit_test(test_reference),
+	    cmocka_unit_test(test_no_password_in_the_effective_configuration),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ struct record {
 
 struct page_journal {
 	int fd;
+	char place[PATH_MAX];
 	char path[PATH_MAX];
 	uint64_t records; /* in the file, all good */
 	uint64_t live;	  /* of them still true */
@@ -410,8 +411,14 @@ int page_journal_open(const char *place, const struct member_shape *shape, uint3
 		page_journal_close(journal);
 		return rc;
 	}
+	snprintf(journal->place, sizeof journal->place, "%s", place);
 	*ret_journal = journal;
 	return 0;
+}
+
+const char *page_journal_place(const struct page_journal *journal)
+{
+	return journal->place;
 }
 
 struct page_journal *page_journal_close(struct page_journal *journal)

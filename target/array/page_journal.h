@@ -41,6 +41,7 @@ struct page_owner {
 int page_journal_open(const char *place, const struct member_shape *shape, uint32_t page_count,
 		      struct page_journal **ret_journal, struct err *err);
 struct page_journal *page_journal_close(struct page_journal *journal);
+const char *page_journal_place(const struct page_journal *journal);
 
 /* Is there a file already? */
 bool page_journal_exists(const char *place, const char *member);

@@ -5,8 +5,10 @@
 #include "base/rng.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/random.h>
 
 __extension__ typedef unsigned __int128 rng_u128;
 
@@ -88,6 +90,23 @@ void rng_fill(struct rng *rng, void *buf, size_t size)
 		to += part;
 		size -= part;
 	}
+}
+
+int rng_system_bytes(void *buf, size_t size)
+{
+	uint8_t *to = buf;
+
+	while (size > 0) {
+		ssize_t n = getrandom(to, size, 0);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n < 0)
+			continue;
+		to += n;
+		size -= (size_t)n;
+	}
+	return 0;
 }
 
 uint64_t rng_stream_of(const char *name)

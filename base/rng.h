@@ -20,6 +20,10 @@ double rng_unit(struct rng *rng);			/* uniform in [0, 1) */
 double rng_exponential(struct rng *rng, double mean);	/* Poisson arrivals' gaps */
 void rng_fill(struct rng *rng, void *buf, size_t size); /* bytes */
 
+/* Bytes that nobody can foretell, from the system: for challenges, never for loads.  0 or -errno.
+ */
+int rng_system_bytes(void *buf, size_t size);
+
 /* A stable 64-bit hash of a string, to derive stream numbers from names. */
 uint64_t rng_stream_of(const char *name);
 

@@ -58,6 +58,12 @@ struct iscsi_conn *iscsi_conn_new(struct iscsi_portal *portal, const char *local
 	return conn;
 }
 
+void iscsi_conn_set_peer(struct iscsi_conn *conn, const char *host)
+{
+	if (cidr_parse_address(host, conn->peer) < 0)
+		memset(conn->peer, 0, sizeof conn->peer); /* no rule names it */
+}
+
 void iscsi_conn_free(struct iscsi_conn *conn)
 {
 	assert(conn->state == CONN_DEAD && conn->command_count == 0);

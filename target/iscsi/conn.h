@@ -87,12 +87,14 @@ struct iscsi_conn {
 	const struct iscsi_shell_ops *shell;
 	void *shell_arg;
 	char local_host[48]; /* where the initiator reached us: for wildcard portals */
+	uint8_t peer[16];    /* its own address, as cidr_parse_address gives it; zero: unknown */
 	struct iscsi_login_env login_env;
 	struct iscsi_login *login; /* NULL after the login */
 	bool login_waiting;	   /* for an old session to end */
 	struct iscsi_session *waits_for;
 	uint8_t login_answer[BHS_BYTES];
 	char initiator_name[ISCSI_NAME_BYTES];
+	char user[CHAP_USER_BYTES]; /* proven by CHAP; empty: nobody */
 	uint16_t cid;
 	struct iscsi_params params;
 	struct iscsi_rx rx;
@@ -115,6 +117,8 @@ struct iscsi_conn {
 /* NULL: out of memory or too many connections. */
 struct iscsi_conn *iscsi_conn_new(struct iscsi_portal *portal, const char *local_host,
 				  const struct iscsi_shell_ops *shell, void *shell_arg);
+/* Where the peer is: its address as text, for access rules. */
+void iscsi_conn_set_peer(struct iscsi_conn *conn, const char *host);
 /* Room for the next bytes: 1 or 2 entries; 0 while reading is paused. */
 unsigned iscsi_conn_rx_iov(struct iscsi_conn *conn, struct iovec iov[2]);
 /* BYTES have been put there.  0: only goes on with what is buffered. */
@@ -169,6 +173,8 @@ void iscsi_conn_login_begin(struct iscsi_conn *conn, const uint8_t *bhs);
 void iscsi_conn_login_end(struct iscsi_conn *conn, const uint8_t *bhs);
 /* The old session has gone: finishes the login that waited. */
 void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *adopt);
+/* What access rules look at. */
+struct access_peer iscsi_conn_peer(const struct iscsi_conn *conn);
 void iscsi_conn_login_refuse(struct iscsi_conn *conn, enum iscsi_login_status status);
 
 /* text.c */

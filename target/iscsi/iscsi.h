@@ -24,6 +24,8 @@
 
 struct iscsi_server;
 struct iscsi_portal;
+struct iscsi_access;
+struct chap_secrets;
 
 struct iscsi_portal_config {
 	struct cfg_portal address; /* port 0: any free one */
@@ -47,6 +49,15 @@ struct iscsi_server *iscsi_server_free(struct iscsi_server *server); /* closes a
 
 /* Every target is reachable through every portal (tag as the portal says). */
 int iscsi_server_add_target(struct iscsi_server *server, struct scsi_target *target);
+
+/* Who is let in; all borrowed for as long as the server lives. */
+struct iscsi_security {
+	const struct chap_secrets *secrets; /* not NULL: normal sessions need CHAP */
+	bool chap_discovery;		    /* ... and discovery sessions do */
+	const char *mutual_user;	    /* who we are when initiators ask; NULL: nobody */
+	const struct iscsi_access *access;  /* NULL: everybody reaches everything */
+};
+void iscsi_server_secure(struct iscsi_server *server, const struct iscsi_security *security);
 
 /* Listens.  A port in use: -EADDRINUSE, ERR names the port and the process that holds it where
  * /proc tells. */

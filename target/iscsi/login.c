@@ -5,7 +5,8 @@
  * Decisions where RFC 7143 leaves room: a key sent twice is an initiator error (0200), also
  * when both values agree; a key in the wrong stage likewise.  A T bit that comes before the
  * authentication method is content is answered without T.  A redirect is answered to the first
- * complete request, before authentication, so that it cannot look like a failed one.
+ * complete request, before authentication, so that it cannot look like a failed one.  A login that
+ * begins in the operational stage where authentication is required has failed it (0201).
  */
 #include "target/iscsi/login.h"
 
@@ -20,6 +21,7 @@ void iscsi_login_init(struct iscsi_login *login, const struct iscsi_login_env *e
 	login->stage = STAGE_SECURITY;
 	login->started = login->identified = login->tag_sent = false;
 	login->auth = NULL;
+	chap_init(&login->chap, env->chap);
 	login->requests = 0;
 	login->status = LOGIN_SUCCESS;
 	login->moved_to[0] = '\0';
@@ -83,6 +85,7 @@ static enum iscsi_login_status header_check(struct iscsi_login *login, const uin
 		login->cid = get_be16(bhs + BHS_CID);
 		login->itt = bhs_itt(bhs);
 		login->cmd_sn = bhs_cmd_sn(bhs);
+		login->negotiation.joins = login->tsih != 0;
 	}
 	if (++login->requests > LOGIN_MAX_REQUESTS)
 		return LOGIN_INITIATOR_ERROR;
@@ -101,11 +104,27 @@ static enum iscsi_login_status auth_choose(struct iscsi_login *login)
 
 	if (!negotiation->auth_methods[0] || login->auth)
 		return LOGIN_SUCCESS;
-	login->auth = iscsi_auth_find(negotiation->auth_methods, login->env->auth_required);
+	login->auth = iscsi_auth_find(negotiation->auth_methods, login->env);
 	if (!login->auth)
 		return LOGIN_AUTHENTICATION_FAILED;
 	iscsi_text_add(&login->out, "AuthMethod", login->auth->name);
 	return LOGIN_SUCCESS;
+}
+
+/* One key; 0 or -errno as iscsi_params_offer. */
+static int key_take(struct iscsi_login *login, const char *key, const char *value)
+{
+	int r;
+
+	if (login->stage == STAGE_SECURITY && login->auth) {
+		r = login->auth->offer(login, key, value);
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+	/* The exchange begins when the method has been agreed on. */
+	if (login->stage == STAGE_SECURITY && strncmp(key, "CHAP_", 5) == 0)
+		return -EPROTO;
+	return iscsi_params_offer(&login->negotiation, login->stage, key, value, &login->out);
 }
 
 /* Takes the keys of one whole text. */
@@ -116,14 +135,13 @@ static enum iscsi_login_status keys_take(struct iscsi_login *login)
 	int r;
 
 	while ((r = iscsi_text_next(&cursor, end, &key, &value)) > 0) {
-		if (login->auth && login->stage == STAGE_SECURITY &&
-		    login->auth->offer(login, key, value, &login->out))
-			continue;
-		r = iscsi_params_offer(&login->negotiation, login->stage, key, value, &login->out);
+		r = key_take(login, key, value);
 		if (r < 0)
 			break;
 	}
 	login->in_bytes = 0;
+	if (r == -EOPNOTSUPP)
+		return LOGIN_SESSION_TYPE_UNSUPPORTED;
 	return r < 0 ? LOGIN_INITIATOR_ERROR : LOGIN_SUCCESS;
 }
 
@@ -144,6 +162,27 @@ static enum iscsi_login_status identify(struct iscsi_login *login)
 	return status;
 }
 
+static bool auth_content(const struct iscsi_login *login)
+{
+	return login->auth ? login->auth->done(login) : !login->env->auth_required;
+}
+
+/* Method, exchange, and what the server thinks of the outcome. */
+static enum iscsi_login_status authenticate(struct iscsi_login *login)
+{
+	const struct iscsi_auth_ops *chosen = login->auth;
+	const struct iscsi_login_env *env = login->env;
+	enum iscsi_login_status status = auth_choose(login);
+
+	if (status == LOGIN_SUCCESS && chosen && login->stage == STAGE_SECURITY)
+		status = chosen->step(login, &login->out);
+	if (status != LOGIN_SUCCESS)
+		return status;
+	if (!auth_content(login))
+		return login->stage == STAGE_SECURITY ? LOGIN_SUCCESS : LOGIN_AUTHENTICATION_FAILED;
+	return env->authorise ? env->authorise(env->arg, login) : LOGIN_SUCCESS;
+}
+
 /* Everything the text of a request leads to, answers included. */
 static enum iscsi_login_status text_take(struct iscsi_login *login)
 {
@@ -155,7 +194,7 @@ static enum iscsi_login_status text_take(struct iscsi_login *login)
 	if (status == LOGIN_SUCCESS)
 		status = identify(login);
 	if (status == LOGIN_SUCCESS)
-		status = auth_choose(login);
+		status = authenticate(login);
 	if (status != LOGIN_SUCCESS)
 		return status;
 	iscsi_params_close(&login->negotiation, &login->out);
@@ -165,11 +204,6 @@ static enum iscsi_login_status text_take(struct iscsi_login *login)
 	if (login->stage == STAGE_OPERATIONAL)
 		iscsi_params_declare(&login->negotiation, &login->out);
 	return login->out.overflow ? LOGIN_INITIATOR_ERROR : LOGIN_SUCCESS;
-}
-
-static bool auth_content(const struct iscsi_login *login)
-{
-	return login->auth ? login->auth->done(login) : !login->env->auth_required;
 }
 
 /* Sends what fits of the answer; grants the transition with its last part only. */

@@ -6,11 +6,12 @@
  * sequence numbers of the connection are the caller's; what only the server knows (does the
  * target exist, is the login to be redirected) is asked through `admit`.
  *
- * Authentication is a table of methods (login_auth.c); None is the only row so far.
+ * Authentication is a table of methods (login_auth.c): None and CHAP.
  */
 #ifndef SANLAB_TARGET_ISCSI_LOGIN_H
 #define SANLAB_TARGET_ISCSI_LOGIN_H
 
+#include "target/iscsi/chap.h"
 #include "target/iscsi/params.h"
 
 enum {
@@ -31,18 +32,23 @@ struct iscsi_login;
 struct iscsi_login_env {
 	void *arg;
 	uint16_t group_tag;
-	bool auth_required; /* AuthMethod=None is not enough */
+	bool auth_required;	     /* AuthMethod=None is not enough; `admit` may set it */
+	const struct chap_env *chap; /* NULL: CHAP is not to be had */
 	/* Who it is and what it wants is known: LOGIN_SUCCESS, LOGIN_MOVED_TEMPORARILY with the
 	 * TargetAddress in ADDRESS, or the status to refuse with. */
 	enum iscsi_login_status (*admit)(void *arg, const struct iscsi_login *login,
 					 char address[LOGIN_ADDRESS_BYTES]);
+	/* Authentication has come to a good end (iscsi_login_user): may the initiator go on?
+	 * NULL: yes.  Asked once a text. */
+	enum iscsi_login_status (*authorise)(void *arg, const struct iscsi_login *login);
 };
 
 struct iscsi_auth_ops {
 	const char *name;
-	/* Takes one key of the exchange: 1 when it was one of the method's, else 0. */
-	int (*offer)(struct iscsi_login *login, const char *key, const char *value,
-		     struct iscsi_text *out);
+	/* Takes one key of the exchange: 1 when it was one of the method's, else 0; -EEXIST. */
+	int (*offer)(struct iscsi_login *login, const char *key, const char *value);
+	/* All keys of a text have been taken: answers them. */
+	enum iscsi_login_status (*step)(struct iscsi_login *login, struct iscsi_text *out);
 	/* Has the initiator proved who it is?  Asked when a request has been read to its end. */
 	bool (*done)(const struct iscsi_login *login);
 };
@@ -55,6 +61,7 @@ struct iscsi_login {
 	bool identified; /* names are complete and the server has admitted them */
 	bool tag_sent;
 	const struct iscsi_auth_ops *auth; /* chosen method */
+	struct chap chap;
 	uint8_t isid[6];
 	uint16_t tsih, cid;
 	uint32_t itt, cmd_sn;
@@ -83,7 +90,12 @@ enum iscsi_login_verdict iscsi_login_request(struct iscsi_login *login, const ui
 void iscsi_login_refuse(const struct iscsi_login *login, enum iscsi_login_status status,
 			uint8_t answer[BHS_BYTES]);
 
-/* login_auth.c: picks the first method of the initiator's LIST that we have; NULL: none. */
-const struct iscsi_auth_ops *iscsi_auth_find(const char *list, bool required);
+/* The user the initiator has proved to be; NULL: nobody. */
+const char *iscsi_login_user(const struct iscsi_login *login);
+
+/* login_auth.c: picks the first method of the initiator's LIST that we have and want; NULL: none.
+ * Where nothing requires authentication None is wanted, and CHAP only of an initiator that offers
+ * nothing else: one without credentials may offer both. */
+const struct iscsi_auth_ops *iscsi_auth_find(const char *list, const struct iscsi_login_env *env);
 
 #endif

@@ -43,18 +43,67 @@ static enum iscsi_login_status redirect(struct iscsi_conn *conn, char address[LO
 	return LOGIN_MOVED_TEMPORARILY;
 }
 
+struct access_peer iscsi_conn_peer(const struct iscsi_conn *conn)
+{
+	struct access_peer peer = {
+	    .initiator_name = conn->initiator_name,
+	    .user = conn->user[0] ? conn->user : NULL,
+	    .user_matters = conn->user[0] || conn->login_env.auth_required,
+	};
+
+	memcpy(peer.address, conn->peer, sizeof peer.address);
+	return peer;
+}
+
+/* What the rules say of a normal session; before authentication the user does not matter. */
+static enum iscsi_login_status access_check(const struct iscsi_conn *conn,
+					    const struct iscsi_login *login, bool user_matters)
+{
+	struct access_peer peer = iscsi_conn_peer(conn);
+
+	peer.user_matters = user_matters;
+	switch (iscsi_access_check(
+	    conn->server->security.access,
+	    iscsi_server_find_target(conn->server, login->negotiation.target_name), &peer)) {
+	case ACCESS_ALLOWED:
+		break;
+	case ACCESS_WRONG_INITIATOR:
+		return LOGIN_NOT_AUTHORISED;
+	case ACCESS_WRONG_USER:
+		return LOGIN_AUTHENTICATION_FAILED;
+	}
+	return LOGIN_SUCCESS;
+}
+
+static enum iscsi_login_status admit_normal(struct iscsi_conn *conn,
+					    const struct iscsi_login *login,
+					    char address[LOGIN_ADDRESS_BYTES])
+{
+	enum iscsi_login_status status;
+
+	if (!iscsi_server_find_target(conn->server, login->negotiation.target_name))
+		return LOGIN_NOT_FOUND;
+	status = access_check(conn, login, false);
+	if (status != LOGIN_SUCCESS)
+		return status;
+	return conn->portal->config.redirects ? redirect(conn, address) : LOGIN_SUCCESS;
+}
+
 static enum iscsi_login_status admit(void *arg, const struct iscsi_login *login,
 				     char address[LOGIN_ADDRESS_BYTES])
 {
 	struct iscsi_conn *conn = arg;
 	const struct iscsi_negotiation *negotiation = &login->negotiation;
+	const struct iscsi_security *security = &conn->server->security;
+	enum iscsi_login_status status = LOGIN_SUCCESS;
 
 	memcpy(conn->initiator_name, negotiation->initiator_name, sizeof conn->initiator_name);
-	if (!negotiation->discovery &&
-	    !iscsi_server_find_target(conn->server, negotiation->target_name))
-		return LOGIN_NOT_FOUND;
-	if (!negotiation->discovery && conn->portal->config.redirects)
-		return redirect(conn, address);
+	conn->login_env.auth_required =
+	    security->secrets && (!negotiation->discovery || security->chap_discovery);
+	if (!negotiation->discovery)
+		status = admit_normal(conn, login, address);
+	if (status != LOGIN_SUCCESS)
+		return status;
 	if (login->tsih != 0)
 		return named_session(conn, login) ? LOGIN_SUCCESS : LOGIN_NO_SUCH_SESSION;
 	if (conn->server->session_count >= ISCSI_MAX_SESSIONS)
@@ -62,10 +111,28 @@ static enum iscsi_login_status admit(void *arg, const struct iscsi_login *login,
 	return LOGIN_SUCCESS;
 }
 
+/* Authentication is over: is this user one that the target is for? */
+static enum iscsi_login_status authorise(void *arg, const struct iscsi_login *login)
+{
+	struct iscsi_conn *conn = arg;
+	const char *user = iscsi_login_user(login);
+
+	snprintf(conn->user, sizeof conn->user, "%s", user ? user : "");
+	return login->negotiation.discovery ? LOGIN_SUCCESS : access_check(conn, login, true);
+}
+
 void iscsi_conn_login_init(struct iscsi_conn *conn)
 {
+	struct iscsi_server *server = conn->server;
+
 	conn->login_env = (struct iscsi_login_env){
-	    .arg = conn, .group_tag = conn->portal->config.group_tag, .admit = admit};
+	    .arg = conn,
+	    .group_tag = conn->portal->config.group_tag,
+	    .auth_required = server->security.secrets,
+	    .chap = server->security.secrets ? &server->chap : NULL,
+	    .admit = admit,
+	    .authorise = authorise,
+	};
 	iscsi_login_init(conn->login, &conn->login_env);
 }
 

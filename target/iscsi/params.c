@@ -43,6 +43,7 @@ struct key {
 	uint32_t min, max; /* of the offer */
 	uint32_t ours;
 	size_t offset; /* in struct iscsi_params */
+	bool leading;  /* of the leading connection alone: Irrelevant on those that join */
 };
 
 #define AT(field)   offsetof(struct iscsi_params, field)
@@ -59,22 +60,29 @@ static const struct key keys[] = {
     {"DataDigest", RULE_DIGEST, IN_OPERATIONAL, .offset = AT(data_digest)},
     {"MaxRecvDataSegmentLength", RULE_DECLARED, IN_OPERATIONAL | IN_FULL, false, 512, MAX_LENGTH, 0,
      AT(max_send_bytes)},
-    {"MaxConnections", RULE_MIN, IN_OPERATIONAL, true, 1, 65535, 1, AT(max_connections)},
-    {"InitialR2T", RULE_OR, IN_OPERATIONAL, true, .ours = 0, .offset = AT(initial_r2t)},
-    {"ImmediateData", RULE_AND, IN_OPERATIONAL, true, .ours = 1, .offset = AT(immediate_data)},
+    {"MaxConnections", RULE_MIN, IN_OPERATIONAL, true, 1, 65535, ISCSI_MAX_SESSION_CONNECTIONS,
+     AT(max_connections), .leading = true},
+    {"InitialR2T", RULE_OR, IN_OPERATIONAL, true, .ours = 0, .offset = AT(initial_r2t),
+     .leading = true},
+    {"ImmediateData", RULE_AND, IN_OPERATIONAL, true, .ours = 1, .offset = AT(immediate_data),
+     .leading = true},
     {"MaxBurstLength", RULE_MIN, IN_OPERATIONAL, true, 512, MAX_LENGTH, ISCSI_MAX_BURST,
-     AT(max_burst_bytes)},
+     AT(max_burst_bytes), .leading = true},
     {"FirstBurstLength", RULE_FIRST_BURST, IN_OPERATIONAL, true, 512, MAX_LENGTH, ISCSI_FIRST_BURST,
-     AT(first_burst_bytes)},
+     AT(first_burst_bytes), .leading = true},
     {"MaxOutstandingR2T", RULE_MIN, IN_OPERATIONAL, true, 1, 65535, ISCSI_MAX_R2T,
-     AT(max_outstanding_r2t)},
-    {"DefaultTime2Wait", RULE_MAX, IN_OPERATIONAL, false, 0, MAX_SECONDS, 0, AT(time2wait)},
-    {"DefaultTime2Retain", RULE_MIN, IN_OPERATIONAL, false, 0, MAX_SECONDS, 0, AT(time2retain)},
-    {"ErrorRecoveryLevel", RULE_MIN, IN_OPERATIONAL, false, 0, 2, 0, AT(error_recovery_level)},
-    {"DataPDUInOrder", RULE_OR, IN_OPERATIONAL, true, .ours = 1, .offset = AT(pdu_in_order)},
+     AT(max_outstanding_r2t), .leading = true},
+    {"DefaultTime2Wait", RULE_MAX, IN_OPERATIONAL, false, 0, MAX_SECONDS, 0, AT(time2wait),
+     .leading = true},
+    {"DefaultTime2Retain", RULE_MIN, IN_OPERATIONAL, false, 0, MAX_SECONDS, 0, AT(time2retain),
+     .leading = true},
+    {"ErrorRecoveryLevel", RULE_MIN, IN_OPERATIONAL, false, 0, 2, 0, AT(error_recovery_level),
+     .leading = true},
+    {"DataPDUInOrder", RULE_OR, IN_OPERATIONAL, true, .ours = 1, .offset = AT(pdu_in_order),
+     .leading = true},
     {"DataSequenceInOrder", RULE_OR, IN_OPERATIONAL, true, .ours = 1,
-     .offset = AT(sequence_in_order)},
-    {"TaskReporting", RULE_TASK_REPORTING, IN_OPERATIONAL, true},
+     .offset = AT(sequence_in_order), .leading = true},
+    {"TaskReporting", RULE_TASK_REPORTING, IN_OPERATIONAL, true, .leading = true},
     {"SendTargets", RULE_SEND_TARGETS, IN_FULL},
     {"IFMarker", RULE_NO, IN_OPERATIONAL},
     {"OFMarker", RULE_NO, IN_OPERATIONAL},
@@ -109,9 +117,15 @@ void iscsi_text_add_number(struct iscsi_text *text, const char *key, uint32_t va
 	iscsi_text_add(text, key, number);
 }
 
+static bool is_long_binary(const char *pair)
+{
+	return strncmp(pair, "CHAP_C=", 7) == 0 || strncmp(pair, "CHAP_R=", 7) == 0;
+}
+
 int iscsi_text_next(char **cursor, const char *end, char **ret_key, char **ret_value)
 {
 	char *key = *cursor, *value;
+	size_t limit;
 
 	while (key < end && *key == '\0')
 		key++;
@@ -122,8 +136,10 @@ int iscsi_text_next(char **cursor, const char *end, char **ret_key, char **ret_v
 	if (*cursor < end)
 		(*cursor)++;
 	value = strchr(key, '=');
-	if (!value || value == key || value - key > ISCSI_KEY_MAX_BYTES ||
-	    strlen(value + 1) > ISCSI_VALUE_MAX_BYTES)
+	if (!value || value == key || value - key > ISCSI_KEY_MAX_BYTES)
+		return -EINVAL;
+	limit = is_long_binary(key) ? ISCSI_BINARY_MAX_BYTES : ISCSI_VALUE_MAX_BYTES;
+	if (strlen(value + 1) > limit)
 		return -EINVAL;
 	*value = '\0';
 	*ret_key = key;
@@ -260,7 +276,7 @@ static int offer_session_type(struct iscsi_negotiation *negotiation, const char 
 	if (strcmp(value, "Discovery") == 0)
 		negotiation->discovery = true;
 	else if (strcmp(value, "Normal") != 0)
-		return -EINVAL;
+		return -EOPNOTSUPP;
 	return 0;
 }
 
@@ -354,7 +370,7 @@ int iscsi_params_offer(struct iscsi_negotiation *negotiation, enum iscsi_stage s
 			return -EEXIST;
 		negotiation->seen |= bit;
 	}
-	if (key->no_discovery && negotiation->discovery) {
+	if ((key->no_discovery && negotiation->discovery) || (key->leading && negotiation->joins)) {
 		iscsi_text_add(out, key->name, "Irrelevant");
 		return 0;
 	}

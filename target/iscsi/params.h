@@ -19,11 +19,13 @@ enum {
 	ISCSI_NAME_BYTES = 224, /* longest name with its NUL, RFC 7143 4.2.7.1 */
 	ISCSI_KEY_MAX_BYTES = 63,
 	ISCSI_VALUE_MAX_BYTES = 255,
+	ISCSI_BINARY_MAX_BYTES = 2 + 2 * 1024, /* CHAP_C and CHAP_R: "0x" and 1024 bytes */
 	ISCSI_DEFAULT_MRDSL = 8192,
 	ISCSI_MRDSL = 262144,
 	ISCSI_MAX_BURST = 1 << 20,
 	ISCSI_FIRST_BURST = 262144,
 	ISCSI_MAX_R2T = 8,
+	ISCSI_MAX_SESSION_CONNECTIONS = 4,
 };
 
 /* Outgoing text.  `overflow` says that something did not fit. */
@@ -64,6 +66,7 @@ struct iscsi_negotiation {
 	struct iscsi_params params;
 	uint64_t seen; /* keys the initiator has sent; bit = row of the table */
 	bool discovery;
+	bool joins;		  /* a session that is there: its parameters are settled */
 	bool declared;		  /* our own declarations have been sent */
 	bool first_burst_offered; /* its answer depends on other keys: see iscsi_params_close */
 	uint32_t first_burst;
@@ -78,7 +81,7 @@ void iscsi_negotiation_init(struct iscsi_negotiation *negotiation);
 
 /* Takes the key NAME of the initiator in STAGE and appends the answer, if there is one, to OUT.
  * -EEXIST: the key came before; -EPROTO: it must not come in this stage; -EINVAL: a value that
- * makes the login senseless (names, session type). */
+ * makes the login senseless (names); -EOPNOTSUPP: no such session type. */
 int iscsi_params_offer(struct iscsi_negotiation *negotiation, enum iscsi_stage stage,
 		       const char *name, const char *value, struct iscsi_text *out);
 /* All keys of one text have been taken: answers those that depend on others. */

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/log.h"
+#include "base/rng.h"
 #include "target/iscsi/conn.h"
 
 #define CLOSE_WAIT_NS (10 * NS_PER_S)
@@ -16,6 +17,34 @@
 static void reap(void *arg)
 {
 	iscsi_server_reap(arg);
+}
+
+static int system_random(void *arg, uint8_t *to, size_t bytes)
+{
+	return rng_system_bytes(to, bytes);
+}
+
+/* A challenge that an initiator sends us, and that we have just sent somebody. */
+static bool challenge_is_ours(void *arg, const uint8_t *challenge, size_t bytes)
+{
+	const struct iscsi_server *server = arg;
+	const struct iscsi_conn *conn;
+
+	for (conn = TAILQ_FIRST(&server->conns); conn; conn = TAILQ_NEXT(conn, entry)) {
+		const struct chap *chap = conn->login ? &conn->login->chap : NULL;
+
+		if (chap && chap->state == CHAP_WANT_RESPONSE && chap->challenge_bytes == bytes &&
+		    memcmp(chap->challenge, challenge, bytes) == 0)
+			return true;
+	}
+	return false;
+}
+
+void iscsi_server_secure(struct iscsi_server *server, const struct iscsi_security *security)
+{
+	server->security = *security;
+	server->chap.secrets = security->secrets;
+	server->chap.mutual_user = security->mutual_user;
 }
 
 struct iscsi_server *iscsi_server_new(struct loop *loop, struct buf_pool *pool)
@@ -31,6 +60,8 @@ struct iscsi_server *iscsi_server_new(struct loop *loop, struct buf_pool *pool)
 	TAILQ_INIT(&server->sessions);
 	SLIST_INIT(&server->spare_commands);
 	loop_task_init(&server->reap, reap, server);
+	server->chap =
+	    (struct chap_env){.arg = server, .random = system_random, .is_ours = challenge_is_ours};
 	return server;
 }
 

@@ -7,6 +7,8 @@
 
 #include <sys/queue.h>
 
+#include "target/iscsi/access.h"
+#include "target/iscsi/chap.h"
 #include "target/iscsi/iscsi.h"
 #include "target/iscsi/pdu.h"
 
@@ -68,6 +70,8 @@ struct iscsi_server {
 	struct iscsi_command_stack spare_commands;
 	struct iscsi_command_slab *command_slabs;
 	struct loop_task reap;
+	struct iscsi_security security;
+	struct chap_env chap; /* counts when there are secrets */
 };
 
 /* A portal that does not listen (yet): what iscsi_server_listen begins with, and all that tests

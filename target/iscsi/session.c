@@ -47,6 +47,18 @@ static uint16_t tsih_new(struct iscsi_server *server)
 	return server->next_tsih;
 }
 
+/* Logical units that the access rules do not allow are not there for this nexus. */
+static void hide_luns(const struct iscsi_conn *conn, struct iscsi_session *session)
+{
+	const struct iscsi_access *access = session->server->security.access;
+	struct access_peer peer = iscsi_conn_peer(conn);
+
+	for (unsigned lun = 0; access && lun < SCSI_MAX_LUNS; lun++) {
+		if (iscsi_access_check_lun(access, session->target, lun, &peer) != ACCESS_ALLOWED)
+			scsi_nexus_hide(session->nexus, lun);
+	}
+}
+
 int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_session)
 {
 	struct iscsi_server *server = conn->server;
@@ -77,6 +89,7 @@ int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_sessio
 			free(session);
 			return -ENOMEM;
 		}
+		hide_luns(conn, session);
 	}
 	session->tsih = tsih_new(server);
 	TAILQ_INSERT_TAIL(&server->sessions, session, entry);

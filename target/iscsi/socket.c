@@ -187,14 +187,16 @@ static void socket_ready(void *arg, uint32_t ready)
 	socket_leave(socket);
 }
 
-/* The address the peer reached, as text; IPv4 also when it came through a v6 socket. */
-static void local_host(int fd, char *out, socklen_t size)
+/* The address of our end of the connection, or of the peer's, as text. */
+static void host_of(int fd, bool peer, char *out, socklen_t size)
 {
 	struct sockaddr_storage address = {0};
 	socklen_t length = sizeof address;
+	int r = peer ? getpeername(fd, (struct sockaddr *)&address, &length)
+		     : getsockname(fd, (struct sockaddr *)&address, &length);
 
 	out[0] = '\0';
-	if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+	if (r < 0)
 		return;
 	if (address.ss_family == AF_INET) {
 		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
@@ -211,14 +213,15 @@ int iscsi_socket_open(struct iscsi_portal *portal, int fd)
 {
 	struct iscsi_socket *sock = calloc(1, sizeof *sock);
 	unsigned timeout_ms = USER_TIMEOUT_MS;
-	char host[INET6_ADDRSTRLEN];
+	char host[INET6_ADDRSTRLEN], peer[INET6_ADDRSTRLEN];
 	int one = 1, r;
 
 	if (!sock)
 		return -ENOMEM;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
-	local_host(fd, host, sizeof host);
+	host_of(fd, false, host, sizeof host);
+	host_of(fd, true, peer, sizeof peer);
 	sock->loop = portal->server->loop;
 	loop_task_init(&sock->task, socket_flush, sock);
 	sock->watch = (struct loop_watch){.fd = fd, .fn = socket_ready, .arg = sock};
@@ -233,5 +236,6 @@ int iscsi_socket_open(struct iscsi_portal *portal, int fd)
 		free(sock);
 		return -ENOMEM;
 	}
+	iscsi_conn_set_peer(sock->conn, peer);
 	return 0;
 }

@@ -56,6 +56,14 @@ static enum portal_choice portal_choose(const struct iscsi_server *server)
 	return CHOOSE_ALL;
 }
 
+/* A discovery session without authentication sees what some user could reach: the login decides. */
+static bool is_visible(const struct iscsi_conn *conn, const struct scsi_target *target)
+{
+	struct access_peer peer = iscsi_conn_peer(conn);
+
+	return iscsi_access_check(conn->server->security.access, target, &peer) == ACCESS_ALLOWED;
+}
+
 static void target_add(const struct iscsi_conn *conn, const struct scsi_target *target,
 		       struct iscsi_text *out)
 {
@@ -91,14 +99,16 @@ static bool send_targets(const struct iscsi_conn *conn, const char *asked, struc
 		return true;
 	}
 	if (strcmp(asked, "All") == 0) {
-		for (size_t i = 0; i < server->target_count; i++)
-			target_add(conn, server->targets[i], out);
+		for (size_t i = 0; i < server->target_count; i++) {
+			if (is_visible(conn, server->targets[i]))
+				target_add(conn, server->targets[i], out);
+		}
 		return true;
 	}
 	if (iscsi_name_normalise(asked, name) < 0)
 		return false;
 	own = iscsi_server_find_target(server, name);
-	if (own)
+	if (own && is_visible(conn, own))
 		target_add(conn, own, out);
 	return true;
 }

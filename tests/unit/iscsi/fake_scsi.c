@@ -33,6 +33,7 @@ struct scsi_target {
 struct scsi_nexus {
 	struct scsi_target *target;
 	unsigned tasks;
+	bool hidden[FAKE_LUNS];
 };
 
 struct scsi_target *fake_target_new(struct buf_pool *pool, const char *name)
@@ -121,6 +122,12 @@ struct scsi_nexus *scsi_nexus_free(struct scsi_nexus *nexus)
 	return NULL;
 }
 
+void scsi_nexus_hide(struct scsi_nexus *nexus, unsigned lun)
+{
+	if (lun < FAKE_LUNS)
+		nexus->hidden[lun] = true;
+}
+
 static int lun_of(const uint8_t lun[8])
 {
 	return lun[0] == 0 && lun[1] < FAKE_LUNS ? lun[1] : -1;
@@ -179,7 +186,7 @@ enum scsi_prepared scsi_prepare(struct scsi_task *task)
 	task->aborted = false;
 	memcpy(target->last_cdb, task->cdb, sizeof target->last_cdb);
 	task->lba = 0;
-	if (lun_of(task->lun) < 0)
+	if (lun_of(task->lun) < 0 || task->nexus->hidden[lun_of(task->lun)])
 		return fail(task, 5, 0x25, 0);
 	if (target->attention && opcode != 0x12 && opcode != 0xa0) {
 		target->attention = false;

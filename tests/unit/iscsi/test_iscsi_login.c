@@ -52,7 +52,7 @@ static const struct refusal refusals[] = {
     {"empty name", 0x81, PDU_KEYS("InitiatorName=\0TargetName=" TARGET_NAME), 0x0200},
     {"repeated key", 0x81, PDU_KEYS(NAMES "\0InitiatorName=iqn.2026-11.test.sanlab:client"),
      0x0200},
-    {"unknown session type", 0x81, PDU_KEYS(NAMES "\0SessionType=Odd"), 0x0200},
+    {"unknown session type", 0x81, PDU_KEYS(NAMES "\0SessionType=Odd"), 0x0209},
     {"no value", 0x81, PDU_KEYS(NAMES "\0Garbage"), 0x0200},
     {"reserved stage 2", 0x89, PDU_KEYS(NAMES), 0x0200},
     {"next stage reserved", 0x82, PDU_KEYS(NAMES), 0x0200},

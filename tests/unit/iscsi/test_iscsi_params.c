@@ -45,7 +45,7 @@ static const struct offer offers[] = {
     {"MaxOutstandingR2T", "1", "1"},
     {"MaxOutstandingR2T", "65535", "8"},
     {"MaxOutstandingR2T", "0", "Reject"},
-    {"MaxConnections", "8", "1"},
+    {"MaxConnections", "8", "4"},
     {"DefaultTime2Wait", "2", "2"},
     {"DefaultTime2Retain", "20", "0"},
     {"ErrorRecoveryLevel", "2", "0"},

@@ -9,6 +9,8 @@
 
 #include "base/bytes.h"
 #include "target/export.h"
+#include "target/scsi/alua.h"
+#include "target/security.h"
 
 /* Payload in flight over all sessions; beyond it commands end with BUSY. */
 #define BUFFER_LIMIT_BYTES (512 * MIB)
@@ -19,45 +21,83 @@ struct target {
 	struct group *group;
 	struct exports exports;
 	struct iscsi_server *server;
+	struct target_security security;
 	const char *lab_name;
 	enum group_style style;
 };
 
+/* Style lun has two controllers, and every other member portal is the second one's.  Style
+ * equallogic has a group for each member, so that REPORT REFERRALS can name it. */
+static uint16_t group_tag(enum group_style style, size_t member, size_t member_portal)
+{
+	if (style == GROUP_STYLE_LUN)
+		return (uint16_t)(1 + member_portal % 2);
+	return (uint16_t)(1 + member);
+}
+
 static int listen_on(struct target *target, const struct cfg_portal *address, const char *owner,
-		     bool redirects, struct err *err)
+		     bool redirects, uint16_t tag, struct err *err)
 {
 	struct iscsi_portal *portal;
 	struct iscsi_portal_config config = {
 	    .address = *address,
-	    .group_tag = 1,
+	    .group_tag = tag,
 	    .relative_port = (uint16_t)(iscsi_server_portal_count(target->server) + 1),
 	    .redirects = redirects,
 	    .owner = owner,
 	};
 
-	return iscsi_server_listen(target->server, &config, &portal, err);
+	int r = iscsi_server_listen(target->server, &config, &portal, err);
+
+	/* No I/O ever comes through a portal that redirects. */
+	if (!r && !redirects &&
+	    scsi_port_add(target->exports.device, tag, config.relative_port) < 0)
+		r = err_set(err, -ENOSPC, "too many portals");
+	return r;
 }
 
 static int listen_everywhere(struct target *target, const struct group_config *config,
 			     struct err *err)
 {
 	const struct pool_config *pools = config->pools.items;
+	size_t member = 0, member_portal = 0;
 	int r = 0;
 
 	if (config->portal.set)
 		r = listen_on(target, &config->portal, "group",
-			      config->style == GROUP_STYLE_EQUALLOGIC, err);
+			      config->style == GROUP_STYLE_EQUALLOGIC, 1, err);
 	for (size_t i = 0; !r && i < config->pools.count; i++) {
 		const struct member_config *members = pools[i].members.items;
 
-		for (size_t j = 0; !r && j < pools[i].members.count; j++) {
+		for (size_t j = 0; !r && j < pools[i].members.count; j++, member++) {
 			const struct cfg_portal *portals = members[j].portals.items;
 
 			for (size_t k = 0; !r && k < members[j].portals.count; k++)
-				r = listen_on(target, &portals[k], members[j].name, false, err);
+				r = listen_on(target, &portals[k], members[j].name, false,
+					      group_tag(target->style, member, member_portal++),
+					      err);
 		}
 	}
 	return r;
+}
+
+/* Tells ports apart: members own their groups (style equallogic), or controllers take turns in
+ * owning volumes, once both can be reached (style lun). */
+static void set_access(struct target *target)
+{
+	struct scsi_device *device = target->exports.device;
+	size_t members = group_member_count(target->group);
+
+	if (target->style == GROUP_STYLE_EQUALLOGIC) {
+		for (size_t i = 0; i < members; i++)
+			scsi_alua_set_member(device, (uint16_t)(1 + i),
+					     group_member_at(target->group, i));
+		return;
+	}
+	for (size_t i = 0; scsi_group_exists(device, 2) && i < group_volume_count(target->group);
+	     i++)
+		scsi_alua_set_owner(scsi_device_add(device, group_volume(target->group, i)),
+				    (uint16_t)(1 + i % 2));
 }
 
 static int serve_exports(struct target *target)
@@ -89,7 +129,14 @@ int target_start(struct loop *loop, const struct group_config *config, const cha
 		r = target->server ? serve_exports(target) : -ENOMEM;
 	}
 	if (!r)
+		r = scsi_device_restore(target->exports.device, err);
+	if (!r)
+		r = target_security_open(config, lab_name, target->group, &target->exports,
+					 target->server, &target->security, err);
+	if (!r)
 		r = listen_everywhere(target, config, err);
+	if (!r)
+		set_access(target);
 	if (r) {
 		target_stop(target);
 		return err_set(err, r, "cannot start the target");
@@ -104,6 +151,7 @@ struct target *target_stop(struct target *target)
 		return NULL;
 	if (target->server)
 		iscsi_server_free(target->server);
+	target_security_close(&target->security);
 	exports_close(&target->exports);
 	if (target->group)
 		group_close(target->group);
@@ -116,6 +164,14 @@ struct target *target_stop(struct target *target)
 struct group *target_group(struct target *target)
 {
 	return target->group;
+}
+
+struct scsi_lu *target_find_lu(struct target *target, const char *volume)
+{
+	struct volume *found = group_find_volume(target->group, volume);
+
+	/* Exported already: this only finds it. */
+	return found ? scsi_device_add(target->exports.device, found) : NULL;
 }
 
 struct iscsi_server *target_server(struct target *target)

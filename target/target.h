@@ -21,6 +21,8 @@ int target_start(struct loop *loop, const struct group_config *config, const cha
 struct target *target_stop(struct target *target);
 
 struct group *target_group(struct target *target);
+/* The logical unit of a volume; NULL: there is no such volume. */
+struct scsi_lu *target_find_lu(struct target *target, const char *volume);
 struct iscsi_server *target_server(struct target *target);
 const char *target_lab_name(const struct target *target);
 enum group_style target_style(const struct target *target);

@@ -19,6 +19,7 @@
 #include "base/config.h"
 #include "base/io.h"
 #include "base/loop.h"
+#include "target/array/access_config.h"
 #include "target/drive/drive.h"
 
 #define POOL_PAGE_BYTES (15 * MIB)
@@ -60,6 +61,9 @@ struct volume_config {
 	uint64_t size_bytes;
 	bool thin;
 	uint64_t block_bytes; /* logical block: 512 or 4096 */
+	bool read_only;	      /* initiators find it write-protected */
+	bool removable;	      /* initiators can eject and load it */
+	double thin_threshold; /* of the pool's space; 0: none */
 };
 
 enum group_style { GROUP_STYLE_EQUALLOGIC, GROUP_STYLE_LUN };
@@ -70,6 +74,8 @@ struct group_config {
 	struct cfg_portal portal;
 	struct cfg_list pools;	 /* struct pool_config */
 	struct cfg_list volumes; /* struct volume_config */
+	struct cfg_list access;	 /* struct access_config; none: everybody reaches everything */
+	struct chap_config chap;
 };
 extern const struct cfg_schema group_schema;
 
@@ -134,13 +140,27 @@ const char *volume_name(const struct volume *volume);
 struct io_layer *volume_layer(struct volume *volume); /* submit here */
 uint32_t volume_block_bytes(const struct volume *volume);
 bool volume_is_thin(const struct volume *volume);
+bool volume_is_read_only(const struct volume *volume);
+bool volume_is_removable(const struct volume *volume);
 uint64_t volume_allocated_bytes(const struct volume *volume);
 const struct volume_counters *volume_counters(const struct volume *volume);
 const uint8_t *volume_naa(const struct volume *volume); /* 16-byte NAA-6 id, stable for the name */
+/* The directory for what is to persist beside the volume; NULL: its pool has no file store. */
+const char *volume_state_dir(const struct volume *volume);
 /* Is any part of the range mapped?  For GET LBA STATUS: *ret_mapped for the run that begins at
  * OFFSET, *ret_run_bytes its length. */
 void volume_map_status(struct volume *volume, uint64_t offset_bytes, bool *ret_mapped,
 		       uint64_t *ret_run_bytes);
+
+/* The pool the volume takes its space from, all members together. */
+void volume_pool_space(const struct volume *volume, uint64_t *ret_used_bytes,
+		       uint64_t *ret_total_bytes);
+/* From how much use of the pool on initiators are warned; 0: never. */
+unsigned volume_thin_threshold_percent(const struct volume *volume);
+/* The slice map: the member that holds the byte at OFFSET (NULL: not mapped yet), and for how many
+ * bytes from there on that stays so.  OFFSET is within the volume. */
+void volume_slice(const struct volume *volume, uint64_t offset_bytes,
+		  const struct member **ret_member, uint64_t *ret_run_bytes);
 
 const char *member_name(const struct member *member);
 const struct member_counters *member_counters(const struct member *member);

@@ -77,6 +77,12 @@ static const struct cfg_field volume_fields[] = {
      .help = "take pool space page by page as it is written, not at once"},
     {"block", CFG_SIZE, offsetof(struct volume_config, block_bytes), .preset = "512B",
      .help = "logical block: 512B or 4KiB"},
+    {"read-only", CFG_BOOL, offsetof(struct volume_config, read_only), .preset = "false",
+     .help = "initiators find the volume write-protected"},
+    {"removable", CFG_BOOL, offsetof(struct volume_config, removable), .preset = "false",
+     .help = "a removable medium: initiators can eject it and load it again"},
+    {"thin-threshold", CFG_PERCENT, offsetof(struct volume_config, thin_threshold), .min = 1,
+     .max = 100, .help = "use of the pool at which initiators are warned once (unit attention)"},
 };
 static const struct cfg_schema volume_schema = {"volume", sizeof(struct volume_config),
 						volume_fields, ARRAY_SIZE(volume_fields)};
@@ -92,6 +98,11 @@ static const struct cfg_field group_fields[] = {
      .help = "pools of members, at most 4"},
     {"volumes", CFG_LIST, offsetof(struct group_config, volumes), .required = true,
      .sub = &volume_schema, .help = "what is exported, at most 256"},
+    {"access", CFG_LIST, offsetof(struct group_config, access), .sub = &access_schema,
+     .help = "who may reach which volume; none: everybody every one, else what no rule opens is "
+	     "closed"},
+    {"chap", CFG_STRUCT, offsetof(struct group_config, chap), .sub = &chap_schema,
+     .help = "authentication of initiators, and of the target where they ask for it"},
 };
 const struct cfg_schema group_schema = {"group", sizeof(struct group_config), group_fields,
 					ARRAY_SIZE(group_fields)};
@@ -358,4 +369,5 @@ void group_config_check(struct cfg *cfg, struct group_config *config)
 	for (size_t v = 0; v < config->volumes.count; v++)
 		check_volume(cfg, config, v);
 	check_space(cfg, config);
+	access_config_check(cfg, config);
 }

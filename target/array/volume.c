@@ -422,6 +422,9 @@ int volume_open(const struct volume_config *config, const char *lab_name, struct
 	volume->id = rng_stream_of(config->name);
 	volume->pool = pool;
 	volume->thin = config->thin;
+	volume->read_only = config->read_only;
+	volume->thin_threshold_percent = (unsigned)(config->thin_threshold * 100 + 0.5);
+	volume->removable = config->removable;
 	volume->block_bytes = config->block_bytes ? (uint32_t)config->block_bytes : 512;
 	volume->held.last = &volume->held.first;
 	STAILQ_INIT(&volume->waiting);
@@ -468,6 +471,27 @@ uint32_t volume_block_bytes(const struct volume *volume)
 bool volume_is_thin(const struct volume *volume)
 {
 	return volume->thin;
+}
+
+bool volume_is_read_only(const struct volume *volume)
+{
+	return volume->read_only;
+}
+
+bool volume_is_removable(const struct volume *volume)
+{
+	return volume->removable;
+}
+
+const char *volume_state_dir(const struct volume *volume)
+{
+	for (unsigned i = 0; i < volume->pool->member_count; i++) {
+		const struct page_journal *journal = volume->pool->members[i]->journal;
+
+		if (journal)
+			return page_journal_place(journal);
+	}
+	return NULL;
 }
 
 uint64_t volume_allocated_bytes(const struct volume *volume)

@@ -52,8 +52,9 @@ struct volume {
 	struct pool *pool;
 	struct page_map map;
 	uint32_t member_pages[POOL_MEMBERS_MAX];
-	bool thin;
+	bool thin, read_only, removable;
 	uint32_t block_bytes;
+	unsigned thin_threshold_percent;
 	uint8_t naa[NAA_BYTES];
 	struct volume_counters counters;
 	struct part_pool parts;

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "target/control/control.h"
+#include "target/scsi/alua.h"
 #include "target/target.h"
 
 struct control_request {
@@ -127,6 +128,81 @@ static int run_drive_fail(struct control_request *request)
 	return r;
 }
 
+static int want_group(struct control_request *request, uint16_t *ret)
+{
+	json_t *number = json_object_get(request->request, "group");
+
+	if (!json_is_integer(number) || json_integer_value(number) < 1 ||
+	    json_integer_value(number) > UINT16_MAX)
+		return err_set(&request->err, -EINVAL,
+			       "\"group\" must be a target port group's number");
+	*ret = (uint16_t)json_integer_value(number);
+	return 0;
+}
+
+/* A duration as in the lab file; absent: none. */
+static int take_duration(struct control_request *request, const char *key, uint64_t *ret_ns)
+{
+	const json_t *value = json_object_get(request->request, key);
+	char why[200] = "a duration such as \"3s\" is wanted";
+
+	*ret_ns = 0;
+	if (!value)
+		return 0;
+	if (!json_is_string(value) ||
+	    cfg_parse_scalar(CFG_DURATION, json_string_value(value), ret_ns, why, sizeof why))
+		return err_set(&request->err, -EINVAL, "\"%s\": %s", key, why);
+	return 0;
+}
+
+static int alua_set(struct control_request *request, struct scsi_lu *lu, uint16_t group,
+		    const char *name)
+{
+	enum alua_state state;
+	uint64_t transition_ns;
+	int r;
+
+	if (!strcmp(name, "failed")) {
+		r = scsi_alua_fail(lu, group);
+	} else if (scsi_alua_state_parse(name, &state)) {
+		err_set(&request->err, -EINVAL, "unknown access state \"%s\"", name);
+		err_hint(&request->err, "states are: optimized, non-optimized, standby, "
+					"unavailable, offline, transitioning, failed");
+		return -EINVAL;
+	} else {
+		r = take_duration(request, "transition", &transition_ns);
+		if (r)
+			return r;
+		r = scsi_alua_set(lu, group, state, transition_ns);
+	}
+	if (r == -ENOENT)
+		err_set(&request->err, r, "no target port group %u", (unsigned)group);
+	else if (r == -EALREADY)
+		err_set(&request->err, r, "no transition is under way");
+	else if (r == -ERANGE)
+		err_set(&request->err, r, "a transition takes at most %d s", ALUA_TRANSITION_S);
+	return r;
+}
+
+static int run_alua_set(struct control_request *request)
+{
+	const char *volume = NULL, *state = NULL;
+	struct scsi_lu *lu;
+	uint16_t group = 0;
+	int r = want_string(request, "volume", &volume);
+
+	if (!r)
+		r = want_group(request, &group);
+	if (!r)
+		r = want_string(request, "state", &state);
+	if (r)
+		return r;
+	lu = target_find_lu(request->target, volume);
+	if (!lu)
+		return err_set(&request->err, -ENOENT, "no volume %s", volume);
+	return alua_set(request, lu, group, state);
+}
+
 static int run_stop(struct control_request *request)
 {
 	loop_stop(request->loop);
@@ -136,6 +212,7 @@ static int run_stop(struct control_request *request)
 static const struct control_command commands[] = {
     {"status", run_status},	  {"reset", run_reset},		  {"portal-down", run_portal_down},
     {"portal-up", run_portal_up}, {"drive-fail", run_drive_fail}, {"stop", run_stop},
+    {"alua-set", run_alua_set},
 };
 
 static const struct control_command *find_command(const char *name)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small SPC-4 and SBC-3 commands that touch no medium: TEST UNIT READY, REQUEST SENSE,
- * REPORT LUNS, START STOP UNIT, PREVENT ALLOW MEDIUM REMOVAL.
+ * Small SPC-4 commands that touch no medium: TEST UNIT READY, REQUEST SENSE, REPORT LUNS.
  */
 #include "target/scsi/internal.h"
 
-/* A disk array neither spins down nor ejects: these succeed and change nothing. */
-static void accept_execute(struct scsi_task *task)
+/* SCSI_CMD_MEDIUM has made the test already. */
+static void ready_execute(struct scsi_task *task)
 {
 	scsi_task_end(task);
 }
@@ -14,18 +13,21 @@ static void accept_execute(struct scsi_task *task)
 static void request_sense_execute(struct scsi_task *task)
 {
 	uint32_t code = SENSE_LU_NOT_SUPPORTED;
-	uint8_t data[SCSI_SENSE_BYTES];
+	uint8_t data[SCSI_SENSE_MAX_BYTES];
+	struct sense_extra extra = {0};
+	unsigned bytes;
 
 	/* Reporting a unit attention here clears it, whatever the allocation length. */
 	if (task->lu)
 		code = scsi_ua_take(task->nexus, task->lun_index);
-	if (task->cdb[1] & 0x01) {
-		scsi_sense_put_descriptor(data, code);
-		scsi_task_reply(task, data, 8, task->cdb[4]);
-	} else {
-		scsi_sense_put_fixed(data, code);
-		scsi_task_reply(task, data, SCSI_SENSE_BYTES, task->cdb[4]);
+	if (task->lu && code == SENSE_NONE)
+		code = scsi_alua_sense(task);
+	if (task->lu && code == SENSE_NONE && (task->lu->conditions & LU_SANITIZING)) {
+		code = SENSE_SANITIZING;
+		scsi_sanitize_progress(task->lu, &extra);
 	}
+	bytes = scsi_sense_put(data, task->cdb[1] & 0x01, code, &extra);
+	scsi_task_reply(task, data, bytes, task->cdb[4]);
 }
 
 enum select_report { SELECT_ADDRESSED, SELECT_WELL_KNOWN, SELECT_ALL };
@@ -48,12 +50,11 @@ static enum scsi_prepared report_luns_prepare(struct scsi_task *task)
 
 static void report_luns_execute(struct scsi_task *task)
 {
-	const struct scsi_target *target = task->nexus->target;
 	uint8_t data[SCSI_REPLY_BYTES] = {0};
 	uint32_t bytes = 8;
 
 	for (unsigned i = 0; i < SCSI_MAX_LUNS && task->cdb[2] != SELECT_WELL_KNOWN; i++) {
-		if (!target->luns[i])
+		if (!scsi_nexus_lu(task->nexus, i))
 			continue;
 		scsi_lun_encode(i, data + bytes);
 		bytes += 8;
@@ -67,32 +68,24 @@ const struct scsi_command scsi_basic_commands[] = {
     {.opcode = 0x00,
      .service_action = -1,
      .cdb_bytes = 6,
+     .flags = SCSI_CMD_MEDIUM,
+     .access = SCSI_ACCESS_PERSISTENT,
      .name = "TEST UNIT READY",
      .usage = {0x00, 0x00, 0x00, 0x00, 0x00, 0x04},
-     .execute = accept_execute},
+     .execute = ready_execute},
     {.opcode = 0x03,
      .service_action = -1,
      .cdb_bytes = 6,
-     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN,
+     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN | SCSI_CMD_PAST_SANITIZE,
+     .access = SCSI_ACCESS_FREE,
      .name = "REQUEST SENSE",
      .usage = {0x03, 0x01, 0x00, 0x00, 0xff, 0x04},
      .execute = request_sense_execute},
-    {.opcode = 0x1b,
-     .service_action = -1,
-     .cdb_bytes = 6,
-     .name = "START STOP UNIT",
-     .usage = {0x1b, 0x01, 0x00, 0x0f, 0xf7, 0x04},
-     .execute = accept_execute},
-    {.opcode = 0x1e,
-     .service_action = -1,
-     .cdb_bytes = 6,
-     .name = "PREVENT ALLOW MEDIUM REMOVAL",
-     .usage = {0x1e, 0x00, 0x00, 0x00, 0x03, 0x04},
-     .execute = accept_execute},
     {.opcode = 0xa0,
      .service_action = -1,
      .cdb_bytes = 12,
-     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN,
+     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN | SCSI_CMD_PAST_SANITIZE,
+     .access = SCSI_ACCESS_FREE,
      .name = "REPORT LUNS",
      .usage = {0xa0, 0x00, 0xff, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00, 0x04},
      .prepare = report_luns_prepare,

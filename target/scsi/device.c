@@ -31,6 +31,9 @@ struct scsi_device *scsi_device_free(struct scsi_device *device)
 	for (lu = TAILQ_FIRST(&device->lus); lu; lu = next) {
 		assert(lu->task_count == 0 && TAILQ_EMPTY(&lu->resets));
 		next = TAILQ_NEXT(lu, entry);
+		scsi_sanitize_free(lu);
+		scsi_alua_end(lu);
+		scsi_reservations_done(lu);
 		free(lu);
 	}
 	free(device);
@@ -48,12 +51,21 @@ struct scsi_lu *scsi_device_add(struct scsi_device *device, struct volume *volum
 	lu = calloc(1, sizeof *lu);
 	if (!lu)
 		return NULL;
+	if (scsi_reservations_init(lu)) {
+		free(lu);
+		return NULL;
+	}
 	lu->device = device;
 	lu->volume = volume;
 	lu->block_bytes = volume_block_bytes(volume);
 	assert(lu->block_bytes >= 512);
 	TAILQ_INIT(&lu->tasks);
 	TAILQ_INIT(&lu->resets);
+	TAILQ_INIT(&lu->range_waiting);
+	TAILQ_INIT(&lu->range_ready);
+	lu->conditions = volume_is_read_only(volume) ? LU_READ_ONLY : 0;
+	scsi_mode_reset(lu);
+	scsi_alua_begin(lu);
 	TAILQ_INSERT_TAIL(&device->lus, lu, entry);
 	return lu;
 }

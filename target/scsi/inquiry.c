@@ -27,11 +27,14 @@ static void standard_build(const struct scsi_task *task, uint8_t data[INQUIRY_BY
 {
 	/* No device can be at a LUN the target does not have: qualifier 011b, type 1Fh. */
 	data[0] = task->lu ? 0x00 : 0x7f;
-	data[2] = 6;	/* SPC-4 */
+	data[1] = task->lu && volume_is_removable(task->lu->volume) ? 0x80 : 0x00; /* RMB */
+	data[2] = 6;								   /* SPC-4 */
 	data[3] = 0x12; /* HISUP, response data format 2 */
 	data[4] = INQUIRY_BYTES - 5;
-	data[6] = 0x10; /* MULTIP */
-	data[7] = 0x02; /* CMDQUE */
+	if (task->lu)
+		data[5] = 0x30 | 0x08; /* TPGS: implicit and explicit; 3PC */
+	data[6] = 0x10;		       /* MULTIP */
+	data[7] = 0x02;		       /* CMDQUE */
 	put_ascii(data + 8, 8, "SANLAB");
 	put_ascii(data + 16, 16, task->lu ? volume_name(task->lu->volume) : "");
 	put_ascii(data + 32, 4, "0001");
@@ -60,7 +63,8 @@ const struct scsi_command scsi_inquiry_commands[] = {
     {.opcode = 0x12,
      .service_action = -1,
      .cdb_bytes = 6,
-     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN,
+     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN | SCSI_CMD_PAST_SANITIZE,
+     .access = SCSI_ACCESS_FREE,
      .name = "INQUIRY",
      .usage = {0x12, 0x01, 0xff, 0xff, 0xff, 0x04},
      .execute = inquiry_execute},

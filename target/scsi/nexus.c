@@ -17,15 +17,19 @@ struct scsi_nexus *scsi_nexus_new(struct scsi_target *target, const char *initia
 				  const uint8_t isid[6], uint16_t target_port_group,
 				  uint16_t relative_port)
 {
-	struct scsi_nexus *nexus = calloc(1, sizeof *nexus);
+	int alua_index = scsi_port_add(target->device, target_port_group, relative_port);
+	struct scsi_nexus *nexus = alua_index >= 0 ? calloc(1, sizeof *nexus) : NULL;
 
 	if (!nexus)
 		return NULL;
+	nexus->alua_index = (uint8_t)alua_index;
+	TAILQ_INIT(&nexus->copy_records);
 	nexus->target = target;
 	snprintf(nexus->initiator_name, sizeof nexus->initiator_name, "%s", initiator_name);
 	memcpy(nexus->isid, isid, sizeof nexus->isid);
 	nexus->target_port_group = target_port_group;
 	nexus->relative_port = relative_port;
+	nexus->reservation_hash = pr_hash(nexus->initiator_name, isid, relative_port);
 	for (unsigned i = 0; i < SCSI_MAX_LUNS; i++) {
 		if (target->luns[i])
 			scsi_ua_add(nexus, i, SENSE_UA_POWER_ON);
@@ -39,9 +43,17 @@ struct scsi_nexus *scsi_nexus_free(struct scsi_nexus *nexus)
 	if (!nexus)
 		return NULL;
 	assert(nexus->task_count == 0);
+	scsi_reserve_forget_nexus(nexus);
+	scsi_copy_records_end(nexus);
 	TAILQ_REMOVE(&nexus->target->nexuses, nexus, entry);
 	free(nexus);
 	return NULL;
+}
+
+void scsi_nexus_hide(struct scsi_nexus *nexus, unsigned lun)
+{
+	assert(lun < SCSI_MAX_LUNS);
+	nexus->hidden[lun / 8] |= (uint8_t)(1U << lun % 8);
 }
 
 void scsi_ua_add(struct scsi_nexus *nexus, unsigned lun, uint32_t code)
@@ -77,6 +89,21 @@ uint32_t scsi_ua_take(struct scsi_nexus *nexus, unsigned lun)
 	code = queue->code[0];
 	ua_remove_at(queue, 0);
 	return code;
+}
+
+uint32_t scsi_ua_take_reset(struct scsi_nexus *nexus, unsigned lun)
+{
+	struct ua_queue *queue = &nexus->ua[lun];
+
+	for (unsigned i = 0; i < queue->count; i++) {
+		uint32_t code = queue->code[i];
+
+		if ((code >> 8 & 0xff) == 0x29) {
+			ua_remove_at(queue, i);
+			return code;
+		}
+	}
+	return SENSE_NONE;
 }
 
 void scsi_ua_drop(struct scsi_nexus *nexus, uint32_t code)

@@ -34,6 +34,7 @@
 #include <sys/queue.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/io.h"
 #include "base/loop.h"
 #include "target/array/array.h"
@@ -49,7 +50,12 @@ enum scsi_status {
 
 enum scsi_prepared { SCSI_ENDED, SCSI_READY, SCSI_NEEDS_DATA };
 
-enum { SCSI_SENSE_BYTES = 18, SCSI_MAX_CDB_BYTES = 32, SCSI_MAX_LUNS = 256 };
+enum {
+	SCSI_SENSE_BYTES = 18,	   /* fixed format */
+	SCSI_SENSE_MAX_BYTES = 40, /* descriptor format with all descriptors we send */
+	SCSI_MAX_CDB_BYTES = 32,
+	SCSI_MAX_LUNS = 256,
+};
 
 struct scsi_target;
 struct scsi_lu;
@@ -73,7 +79,7 @@ struct scsi_task {
 
 	/* results */
 	uint8_t status;
-	uint8_t sense[SCSI_SENSE_BYTES];
+	uint8_t sense[SCSI_SENSE_MAX_BYTES];
 	uint8_t sense_bytes; /* 0: none */
 	struct buf *in_buf;  /* data-in, NULL when none */
 	uint32_t in_bytes;   /* data-in the command has; may exceed edtl (overflow residual) */
@@ -90,12 +96,17 @@ struct scsi_task {
 	struct iovec in_iov;
 	TAILQ_ENTRY(scsi_task) entry; /* the logical unit's task set */
 	bool in_task_set;
+	uint8_t preempt_waiters; /* PREEMPT AND ABORTs that wait for its end, a bit each */
 	uint8_t phase;	    /* enum task_phase */
 	uint16_t lun_index; /* decoded LUN, valid when lu is set */
 	uint32_t step;	    /* UNMAP: the next descriptor */
 	uint8_t pump;	    /* UNMAP: whether its io is under way */
 	uint64_t sequence;  /* order of entry into the task set */
 	struct buf *scratch;
+	uint8_t range_state;	/* enum range_state */
+	uint64_t range_ticket;	/* order in which ranges were asked for */
+	uint32_t range_waits;	/* how many earlier ones are in the way */
+	TAILQ_ENTRY(scsi_task) range_entry;
 };
 
 /* One target name.  A volume can be a LUN of several targets, but shares one scsi_lu. */
@@ -105,6 +116,9 @@ struct scsi_device *scsi_device_new(struct loop *loop, struct buf_pool *pool);
 struct scsi_device *scsi_device_free(struct scsi_device *device);
 /* Adds the logical unit of VOLUME once; returns it (NULL: out of memory). */
 struct scsi_lu *scsi_device_add(struct scsi_device *device, struct volume *volume);
+/* Brings back, for all logical units, what outlives a target with a file store: persistent
+ * reservations.  -EBADMSG: damaged. */
+int scsi_device_restore(struct scsi_device *device, struct err *err);
 
 struct scsi_target *scsi_target_new(struct scsi_device *device, const char *name);
 struct scsi_target *scsi_target_free(struct scsi_target *target);
@@ -116,6 +130,8 @@ const char *scsi_target_name(const struct scsi_target *target);
 struct scsi_nexus *scsi_nexus_new(struct scsi_target *target, const char *initiator_name,
 				  const uint8_t isid[6], uint16_t target_port_group,
 				  uint16_t relative_port);
+/* The logical unit LUN of its target is not there for this nexus (access rules). */
+void scsi_nexus_hide(struct scsi_nexus *nexus, unsigned lun);
 /* Ends the nexus: its tasks must have been aborted and done. */
 struct scsi_nexus *scsi_nexus_free(struct scsi_nexus *nexus);
 

@@ -2,9 +2,9 @@
  *
  * Sense formats and the table from an io's status to a SCSI status and sense.
  */
-#include "target/scsi/sense.h"
-
 #include <errno.h>
+
+#include "target/scsi/internal.h"
 
 struct io_sense {
 	int error;
@@ -26,7 +26,7 @@ static const struct io_sense io_sense_table[] = {
     {-ENOMEM, SCSI_BUSY, SENSE_NONE, SENSE_NONE},
 };
 
-void scsi_sense_put_fixed(uint8_t out[SCSI_SENSE_BYTES], uint32_t code)
+static unsigned put_fixed(uint8_t *out, uint32_t code, const struct sense_extra *extra)
 {
 	memset(out, 0, SCSI_SENSE_BYTES);
 	out[0] = 0x70;
@@ -34,23 +34,89 @@ void scsi_sense_put_fixed(uint8_t out[SCSI_SENSE_BYTES], uint32_t code)
 	out[7] = SCSI_SENSE_BYTES - 8;
 	out[12] = (uint8_t)(code >> 8);
 	out[13] = (uint8_t)code;
+	if (!extra)
+		return SCSI_SENSE_BYTES;
+	if (extra->has_information && extra->information <= UINT32_MAX) {
+		out[0] |= 0x80; /* VALID */
+		put_be32(out + 3, (uint32_t)extra->information);
+	}
+	if (extra->has_command && extra->command <= UINT32_MAX)
+		put_be32(out + 8, (uint32_t)extra->command);
+	if (extra->has_key_specific) {
+		memcpy(out + 15, extra->key_specific, 3);
+		out[15] |= 0x80; /* SKSV */
+	}
+	return SCSI_SENSE_BYTES;
 }
 
-void scsi_sense_put_descriptor(uint8_t out[8], uint32_t code)
+enum sense_descriptor { DESCRIPTOR_INFORMATION, DESCRIPTOR_COMMAND, DESCRIPTOR_KEY_SPECIFIC };
+
+static uint8_t *put_value(uint8_t *at, enum sense_descriptor type, uint64_t value)
 {
+	memset(at, 0, 12);
+	at[0] = (uint8_t)type;
+	at[1] = 10;
+	at[2] = type == DESCRIPTOR_INFORMATION ? 0x80 : 0; /* VALID */
+	put_be64(at + 4, value);
+	return at + 12;
+}
+
+static unsigned put_descriptor(uint8_t *out, uint32_t code, const struct sense_extra *extra)
+{
+	uint8_t *at = out + 8;
+
 	memset(out, 0, 8);
 	out[0] = 0x72;
 	out[1] = (uint8_t)(code >> 16);
 	out[2] = (uint8_t)(code >> 8);
 	out[3] = (uint8_t)code;
+	if (extra && extra->has_information)
+		at = put_value(at, DESCRIPTOR_INFORMATION, extra->information);
+	if (extra && extra->has_command)
+		at = put_value(at, DESCRIPTOR_COMMAND, extra->command);
+	if (extra && extra->has_key_specific) {
+		memset(at, 0, 8);
+		at[0] = DESCRIPTOR_KEY_SPECIFIC;
+		at[1] = 6;
+		memcpy(at + 4, extra->key_specific, 3);
+		at[4] |= 0x80; /* SKSV */
+		at += 8;
+	}
+	out[7] = (uint8_t)(at - out - 8);
+	return (unsigned)(at - out);
+}
+
+unsigned scsi_sense_put(uint8_t out[SCSI_SENSE_MAX_BYTES], bool descriptor, uint32_t code,
+			const struct sense_extra *extra)
+{
+	return descriptor ? put_descriptor(out, code, extra) : put_fixed(out, code, extra);
+}
+
+bool scsi_sense_is_descriptor(const struct scsi_task *task)
+{
+	return task->lu && task->lu->mode.descriptor_sense;
+}
+
+enum scsi_prepared scsi_sense_fail_extra(struct scsi_task *task, uint32_t code,
+					 const struct sense_extra *extra)
+{
+	task->status = SCSI_CHECK_CONDITION;
+	task->sense_bytes =
+	    (uint8_t)scsi_sense_put(task->sense, scsi_sense_is_descriptor(task), code, extra);
+	return SCSI_ENDED;
 }
 
 enum scsi_prepared scsi_sense_fail(struct scsi_task *task, uint32_t code)
 {
-	task->status = SCSI_CHECK_CONDITION;
-	scsi_sense_put_fixed(task->sense, code);
-	task->sense_bytes = SCSI_SENSE_BYTES;
-	return SCSI_ENDED;
+	return scsi_sense_fail_extra(task, code, NULL);
+}
+
+enum scsi_prepared scsi_sense_fail_cdb(struct scsi_task *task, unsigned cdb_byte)
+{
+	struct sense_extra extra = {.has_key_specific = true, .key_specific = {0x40}}; /* C/D */
+
+	put_be16(extra.key_specific + 1, (uint16_t)cdb_byte);
+	return scsi_sense_fail_extra(task, SENSE_INVALID_FIELD_IN_CDB, &extra);
 }
 
 void scsi_sense_from_io(struct scsi_task *task, enum io_op op, int error)

@@ -39,6 +39,8 @@ static void task_begin(struct scsi_task *task)
 	task->phase = TASK_IDLE;
 	task->step = 0;
 	task->scratch = NULL;
+	task->range_state = 0;
+	task->preempt_waiters = 0;
 }
 
 static void task_set_enter(struct scsi_task *task)
@@ -92,15 +94,24 @@ void scsi_task_end(struct scsi_task *task)
 {
 	struct scsi_lu *lu = task->lu;
 	uint64_t sequence = task->sequence;
+	uint8_t waiters = task->preempt_waiters;
 
 	assert(task->phase != TASK_IDLE);
 	task_set_leave(task);
+	if (task->range_state != 0)
+		scsi_range_leave(task);
 	if (task->aborted)
 		task->status = SCSI_TASK_ABORTED;
 	task->scratch = buf_unref(task->scratch);
 	task->done(task);
-	if (lu && !TAILQ_EMPTY(&lu->resets))
+	if (!lu)
+		return;
+	if (!TAILQ_EMPTY(&lu->resets))
 		resets_progress(lu, sequence);
+	if (waiters)
+		scsi_preempt_progress(lu, waiters);
+	if (!TAILQ_EMPTY(&lu->range_ready))
+		scsi_range_run(lu);
 }
 
 void scsi_task_reply(struct scsi_task *task, const void *data, uint32_t data_bytes,
@@ -122,9 +133,26 @@ void scsi_task_reply(struct scsi_task *task, const void *data, uint32_t data_byt
 	scsi_task_end(task);
 }
 
+bool scsi_task_scratch(struct scsi_task *task, uint32_t bytes)
+{
+	task->scratch = buf_new(task->nexus->target->device->pool, bytes);
+	if (!task->scratch) {
+		task->status = SCSI_BUSY;
+		scsi_task_end(task);
+		return false;
+	}
+	task->in_iov.iov_base = task->scratch->data;
+	task->in_iov.iov_len = bytes;
+	task->io.iov = &task->in_iov;
+	task->io.iov_count = 1;
+	return true;
+}
+
 void scsi_task_submit(struct scsi_task *task, enum io_op op, uint64_t offset_bytes,
 		      uint64_t length_bytes, void (*finish)(struct io *io))
 {
+	if (op == IO_WRITE && !task->lu->mode.write_cache)
+		task->io.flags |= IO_FUA;
 	task->io.op = op;
 	task->io.offset_bytes = offset_bytes;
 	task->io.length_bytes = length_bytes;
@@ -150,8 +178,8 @@ static bool task_address(struct scsi_task *task)
 {
 	int lun = scsi_lun_decode(task->lun);
 
-	if (lun >= 0 && lun < SCSI_MAX_LUNS)
-		task->lu = task->nexus->target->luns[lun];
+	if (lun >= 0)
+		task->lu = scsi_nexus_lu(task->nexus, (unsigned)lun);
 	if (task->lu)
 		task->lun_index = (uint16_t)lun;
 	else if (!task->command || !(task->command->flags & SCSI_CMD_ANY_LUN))
@@ -159,15 +187,12 @@ static bool task_address(struct scsi_task *task)
 	return true;
 }
 
-static bool command_exists(const struct scsi_task *task)
+/* An opcode without the service action asked for is a field's fault, not the opcode's. */
+static uint32_t unknown_command(const struct scsi_task *task)
 {
-	const struct scsi_command *command = task->command;
+	const struct scsi_command *row = task->nexus->target->device->by_opcode[task->cdb[0]];
 
-	if (!command)
-		return false;
-	if (!(command->flags & SCSI_CMD_THIN))
-		return true;
-	return task->lu && volume_is_thin(task->lu->volume);
+	return row && row->service_action >= 0 ? SENSE_INVALID_FIELD_IN_CDB : SENSE_INVALID_OPCODE;
 }
 
 enum scsi_prepared scsi_prepare(struct scsi_task *task)
@@ -181,15 +206,28 @@ enum scsi_prepared scsi_prepare(struct scsi_task *task)
 	task->command = command;
 	if (!task_address(task))
 		return scsi_sense_fail(task, SENSE_LU_NOT_SUPPORTED);
+	if (task->lu && command && task->lu->reserved && scsi_reservation_conflicts(task)) {
+		scsi_reservation_refuse(task);
+		return SCSI_ENDED;
+	}
 	if (task->lu && (!command || !(command->flags & SCSI_CMD_PAST_UA))) {
+		scsi_threshold_check(task->lu);
 		attention = scsi_ua_take(task->nexus, task->lun_index);
 		if (attention != SENSE_NONE)
 			return scsi_sense_fail(task, attention);
 	}
-	if (!command_exists(task))
-		return scsi_sense_fail(task, SENSE_INVALID_OPCODE);
+	if (!command || !scsi_command_present(command, task->lu))
+		return scsi_sense_fail(task, unknown_command(task));
+	if (task->lu) {
+		uint32_t not_ready = scsi_alua_check(task);
+
+		if (not_ready != SENSE_NONE)
+			return scsi_sense_fail(task, not_ready);
+	}
 	if (task->cdb[command->cdb_bytes - 1] & 0x04) /* NACA: NormACA is 0 */
 		return scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
+	if (task->lu && !scsi_medium_is_ready(task))
+		return SCSI_ENDED;
 	if (task->lu && task->lu->task_count >= SCSI_LU_MAX_TASKS) {
 		task->status = SCSI_TASK_SET_FULL;
 		return SCSI_ENDED;
@@ -201,13 +239,22 @@ enum scsi_prepared scsi_prepare(struct scsi_task *task)
 	return prepared;
 }
 
+void scsi_task_run(struct scsi_task *task)
+{
+	if (task->aborted || (task->lu && !scsi_medium_is_ready(task)))
+		scsi_task_end(task);
+	else
+		task->command->execute(task);
+}
+
 void scsi_execute(struct scsi_task *task)
 {
 	assert(task->phase == TASK_PREPARED);
 	if (task->aborted) /* a reset is under way: done is on its way */
 		return;
 	task->phase = TASK_EXECUTING;
-	task->command->execute(task);
+	if (!(task->command->flags & SCSI_CMD_RANGE) || scsi_range_enter(task))
+		scsi_task_run(task);
 }
 
 void scsi_task_release(struct scsi_task *task)
@@ -223,6 +270,8 @@ void scsi_abort(struct scsi_task *task)
 	task->aborted = true;
 	if (task->phase == TASK_PREPARED)
 		scsi_task_end(task);
+	else if (task->command->abort)
+		task->command->abort(task);
 }
 
 /* Aborts the whole task set.  First all are marked, so that nothing a done callback does can
@@ -237,7 +286,7 @@ static void task_set_abort(struct scsi_lu *lu)
 		if (task->aborted)
 			continue;
 		task->aborted = true;
-		if (task->phase != TASK_PREPARED)
+		if (task->phase != TASK_PREPARED && !task->command->abort)
 			continue;
 		TAILQ_REMOVE(&lu->tasks, task, entry);
 		TAILQ_INSERT_TAIL(&idle, task, entry);
@@ -245,7 +294,10 @@ static void task_set_abort(struct scsi_lu *lu)
 	while ((task = TAILQ_FIRST(&idle))) {
 		TAILQ_REMOVE(&idle, task, entry);
 		TAILQ_INSERT_TAIL(&lu->tasks, task, entry);
-		scsi_task_end(task);
+		if (task->phase == TASK_PREPARED)
+			scsi_task_end(task);
+		else
+			task->command->abort(task);
 	}
 }
 
@@ -255,8 +307,8 @@ int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finish
 	struct scsi_lu *lu = NULL;
 	struct reset_wait *wait;
 
-	if (index >= 0 && index < SCSI_MAX_LUNS)
-		lu = nexus->target->luns[index];
+	if (index >= 0)
+		lu = scsi_nexus_lu(nexus, (unsigned)index);
 	if (!lu)
 		return -ENXIO;
 	if (lu->task_count > 0) {
@@ -269,7 +321,10 @@ int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finish
 					    .arg = arg};
 		TAILQ_INSERT_TAIL(&lu->resets, wait, entry);
 	}
+	scsi_medium_reset(lu);
+	scsi_reserve_forget_lu(lu);
 	scsi_ua_broadcast(lu, NULL, SENSE_UA_DEVICE_RESET);
+	scsi_mode_reset(lu);
 	if (lu->task_count > 0)
 		task_set_abort(lu);
 	else

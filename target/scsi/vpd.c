@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "target/scsi/internal.h"
+#include "target/scsi/third_party_copy.h"
 
 enum { VPD_MAX_BYTES = 1024, NAA_BYTES = 16, SERIAL_BYTES = 2 * NAA_BYTES };
 
@@ -26,13 +26,16 @@ static unsigned build_extended(const struct scsi_task *task, uint8_t *body);
 static unsigned build_block_limits(const struct scsi_task *task, uint8_t *body);
 static unsigned build_characteristics(const struct scsi_task *task, uint8_t *body);
 static unsigned build_provisioning(const struct scsi_task *task, uint8_t *body);
+static unsigned build_third_party(const struct scsi_task *task, uint8_t *body);
+static unsigned build_referrals(const struct scsi_task *task, uint8_t *body);
 
 /* In ascending order, as page 00 must list them. */
 static const struct vpd_page pages[] = {
-    {0x00, false, build_supported},	 {0x80, false, build_serial},
-    {0x83, false, build_identification}, {0x86, false, build_extended},
-    {0xb0, false, build_block_limits},	 {0xb1, false, build_characteristics},
-    {0xb2, true, build_provisioning},
+    {0x00, false, build_supported},	  {0x80, false, build_serial},
+    {0x83, false, build_identification},  {0x86, false, build_extended},
+    {0x8f, false, build_third_party},	  {0xb0, false, build_block_limits},
+    {0xb1, false, build_characteristics}, {0xb2, true, build_provisioning},
+    {0xb3, false, build_referrals},
 };
 
 static bool page_present(const struct vpd_page *page, const struct scsi_lu *lu)
@@ -126,6 +129,9 @@ static unsigned build_identification(const struct scsi_task *task, uint8_t *body
 static unsigned build_extended(const struct scsi_task *task, uint8_t *body)
 {
 	body[1] = 0x01; /* SIMPSUP: simple task attribute */
+	body[2] = 0x01; /* V_SUP: a cache that SYNCHRONIZE CACHE empties */
+	body[4] = 0x10; /* R_SUP: referrals */
+	body[9] = SCSI_SENSE_MAX_BYTES;
 	return 60;
 }
 
@@ -134,6 +140,7 @@ static unsigned build_block_limits(const struct scsi_task *task, uint8_t *body)
 	uint32_t block_bytes = task->lu->block_bytes;
 	uint32_t granule = (uint32_t)(SCSI_UNMAP_GRANULE_BYTES / block_bytes);
 
+	body[1] = SCSI_COMPARE_WRITE_MAX_BLOCKS;
 	put_be16(body + 2, (uint16_t)MAX_OF(1, SCSI_PHYSICAL_BLOCK_BYTES / block_bytes));
 	put_be32(body + 4, (uint32_t)(SCSI_MAX_TRANSFER_BYTES / block_bytes));
 	put_be32(body + 8, (uint32_t)(SCSI_OPTIMAL_TRANSFER_BYTES / block_bytes));
@@ -143,20 +150,40 @@ static unsigned build_block_limits(const struct scsi_task *task, uint8_t *body)
 		put_be32(body + 24, granule);
 		put_be32(body + 28, UINT32_C(1) << 31); /* UGAVALID, alignment 0 */
 	}
-	return 60; /* WRITE SAME, COMPARE AND WRITE, atomic writes: not supported, all zero */
+	put_be64(body + 32, SCSI_WRITE_SAME_MAX_BYTES / block_bytes);
+	/* Atomic writes of whole physical blocks, without boundaries. */
+	put_be32(body + 40, (uint32_t)(SCSI_ATOMIC_MAX_BYTES / block_bytes));
+	put_be32(body + 44, scsi_lu_physical_blocks(task->lu));
+	put_be32(body + 48, scsi_lu_physical_blocks(task->lu));
+	return 60;
 }
 
 static unsigned build_characteristics(const struct scsi_task *task, uint8_t *body)
 {
-	/* Rotation rate and form factor of an array: not reported. */
+	/* Rotation rate and form factor of an array: not reported.  After erasing (WABEREQ,
+	 * WACEREQ) blocks can be read without having been written. */
+	body[3] = (uint8_t)((volume_is_thin(task->lu->volume) ? 0x40 : 0x00) | 0x10);
 	return 60;
 }
 
 static unsigned build_provisioning(const struct scsi_task *task, uint8_t *body)
 {
-	body[1] = 0x80 | 0x04; /* LBPU, LBPRZ */
-	body[2] = 0x02;	       /* thin provisioned */
+	/* THRESHOLD EXPONENT: a threshold set is 2^n blocks. */
+	while ((uint64_t)task->lu->block_bytes << body[0] < SCSI_THRESHOLD_SET_BYTES)
+		body[0]++;
+	body[1] = 0x80 | 0x40 | 0x20 | 0x04; /* LBPU, LBPWS, LBPWS10, LBPRZ */
+	body[2] = 0x02;			     /* thin provisioned */
 	return 4;
+}
+
+static unsigned build_third_party(const struct scsi_task *task, uint8_t *body)
+{
+	return scsi_third_party_page(body);
+}
+
+static unsigned build_referrals(const struct scsi_task *task, uint8_t *body)
+{
+	return 12; /* segments have no fixed size (0): REPORT REFERRALS tells them */
 }
 
 void scsi_vpd_execute(struct scsi_task *task, uint8_t page, uint32_t allocation_bytes)

@@ -115,7 +115,62 @@ bool volume_is_thin(const struct volume *volume)
 	return volume->thin;
 }
 
+bool volume_is_read_only(const struct volume *volume)
+{
+	return volume->read_only;
+}
+
+bool volume_is_removable(const struct volume *volume)
+{
+	return volume->removable;
+}
+
+void volume_map_status(struct volume *volume, uint64_t offset_bytes, bool *ret_mapped,
+		       uint64_t *ret_run_bytes)
+{
+	bool mapped = offset_bytes < volume->mapped_bytes;
+
+	*ret_mapped = mapped;
+	*ret_run_bytes = (mapped ? volume->mapped_bytes : volume->layer.size_bytes) - offset_bytes;
+}
+
+const char *volume_state_dir(const struct volume *volume)
+{
+	return volume->state_dir;
+}
+
 const uint8_t *volume_naa(const struct volume *volume)
 {
 	return volume->naa;
+}
+
+void volume_pool_space(const struct volume *volume, uint64_t *ret_used_bytes,
+		       uint64_t *ret_total_bytes)
+{
+	*ret_used_bytes = volume->pool_used_bytes;
+	*ret_total_bytes = volume->pool_total_bytes;
+}
+
+unsigned volume_thin_threshold_percent(const struct volume *volume)
+{
+	return volume->thin_threshold_percent;
+}
+
+uint64_t volume_allocated_bytes(const struct volume *volume)
+{
+	return volume->layer.size_bytes;
+}
+
+void volume_slice(const struct volume *volume, uint64_t offset_bytes,
+		  const struct member **ret_member, uint64_t *ret_run_bytes)
+{
+	const size_t last = ARRAY_SIZE(volume->slices) - 1;
+	uint64_t index = 0;
+
+	if (volume->slice_bytes > 0)
+		index = MIN_OF(offset_bytes / volume->slice_bytes, last);
+	*ret_member = volume->slices[index];
+	*ret_run_bytes = volume->slice_bytes == 0 || index == last
+			     ? volume->layer.size_bytes - offset_bytes
+			     : volume->slice_bytes - offset_bytes % volume->slice_bytes;
 }

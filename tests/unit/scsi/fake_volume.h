@@ -12,8 +12,16 @@ struct volume {
 	struct io_layer layer;
 	const char *name;
 	uint32_t block_bytes;
-	bool thin;
+	bool thin, read_only, removable;
+	uint64_t mapped_bytes; /* volume_map_status: mapped up to here */
 	uint8_t naa[16];
+	/* The space it says to have, and where it says to be: member SLICES[i] for the i-th
+	 * SLICE_BYTES, the last one to the end (NULL: not mapped). */
+	uint64_t pool_used_bytes, pool_total_bytes;
+	unsigned thin_threshold_percent;
+	uint64_t slice_bytes;
+	const struct member *slices[4];
+	const char *state_dir; /* NULL: nothing persists */
 	uint8_t *data;	 /* NULL: reads give zeroes, writes vanish (for huge sizes) */
 	bool deferred;	 /* keep ios until fake_volume_release */
 	int fail_status; /* what the next ios end with, without touching data */

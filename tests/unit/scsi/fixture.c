@@ -133,10 +133,33 @@ uint32_t request_sense_code(const struct request *request)
 
 	assert_int_equal(task->status, SCSI_CHECK_CONDITION);
 	assert_int_equal(task->sense_bytes, 18);
-	assert_int_equal(task->sense[0], 0x70);
+	assert_int_equal(task->sense[0] & 0x7f, 0x70); /* VALID or not */
 	assert_int_equal(task->sense[7], 10);
 	return (uint32_t)(task->sense[2] & 0x0f) << 16 | (uint32_t)task->sense[12] << 8 |
 	       task->sense[13];
+}
+
+const uint8_t *request_good_in(struct request *request, struct scsi_nexus *nexus, unsigned lun,
+			       const uint8_t *cdb, size_t cdb_bytes)
+{
+	request_run(request, nexus, lun, cdb, cdb_bytes, NULL, 65536);
+	assert_int_equal(request->task.status, SCSI_GOOD);
+	assert_non_null(request->task.in_buf);
+	assert_int_equal(request->task.transfer_bytes, request->task.in_bytes);
+	return request->task.in_buf->data;
+}
+
+void request_expect(struct scsi_nexus *nexus, unsigned lun, const uint8_t *cdb, size_t cdb_bytes,
+		    const void *out, uint32_t out_bytes, uint32_t code)
+{
+	struct request request = {0};
+
+	request_run(&request, nexus, lun, cdb, cdb_bytes, out, out ? out_bytes : 65536);
+	if (code == 0)
+		assert_int_equal(request.task.status, SCSI_GOOD);
+	else
+		assert_int_equal(request_sense_code(&request), code);
+	request_release(&request);
 }
 
 void cdb16(uint8_t cdb[16], uint8_t opcode, uint8_t flags, uint64_t lba, uint32_t blocks)

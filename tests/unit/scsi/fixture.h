@@ -56,6 +56,13 @@ void request_release(struct request *request);
 /* Key << 16 | ASC << 8 | ASCQ of the sense; asserts CHECK CONDITION. */
 uint32_t request_sense_code(const struct request *request);
 
+/* Runs a command that must end GOOD and have data-in; returns it. */
+const uint8_t *request_good_in(struct request *request, struct scsi_nexus *nexus, unsigned lun,
+			       const uint8_t *cdb, size_t cdb_bytes);
+/* Runs a command, with OUT_BYTES of data-out, that must end with CODE (0: GOOD). */
+void request_expect(struct scsi_nexus *nexus, unsigned lun, const uint8_t *cdb, size_t cdb_bytes,
+		    const void *out, uint32_t out_bytes, uint32_t code);
+
 #define CDB(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
 
 /* READ/WRITE/VERIFY/SYNCHRONIZE CACHE (16). */

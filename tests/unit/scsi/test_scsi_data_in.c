@@ -41,6 +41,7 @@ static void test_inquiry_standard(void **state)
 	assert_int_equal(data[2], 6);
 	assert_int_equal(data[3] & 0x0f, 2);
 	assert_int_equal(data[4], request.task.in_bytes - 5);
+	assert_int_equal(data[5], 0x38); /* TPGS: implicit and explicit; 3PC */
 	assert_int_equal(data[7] & 0x02, 0x02);
 	assert_memory_equal(data + 8, "SANLAB  ", 8);
 	assert_memory_equal(data + 16, "db1             ", 16);
@@ -103,7 +104,7 @@ static void test_vpd_list(void **state)
 			request_release(&request);
 		}
 		assert_int_equal(next, count);
-		assert_int_equal(pages[4 + count - 1], lun == LUN_THIN ? 0xb2 : 0xb1);
+		assert_int_equal(pages[4 + count - 1], 0xb3);
 		request_release(&list);
 	}
 }
@@ -181,7 +182,8 @@ static void test_vpd_serial_and_limits(void **state)
 	assert_int_equal(get_be32(data + 24), 0);
 	request_release(&request);
 	data = run_good(&request, fixture->a, LUN_THIN, CDB(0x12, 1, 0xb2, 0, 0xff, 0));
-	assert_int_equal(data[5] & 0xe0, 0x80);
+	assert_int_equal(data[4], 11); /* 2^11 blocks are 1 MiB */
+	assert_int_equal(data[5] & 0xe0, 0xe0);
 	assert_int_equal(data[6] & 0x07, 2);
 	request_release(&request);
 }
@@ -213,7 +215,7 @@ static void test_capacity(void **state)
 	assert_int_equal(data[13] & 0x0f, 0);
 	assert_int_equal(data[14] & 0xc0, 0);
 	request_release(&request);
-	expect_sense(fixture->a, LUN_THIN, CDB(0x9e, 0x11), 0x052000);
+	expect_sense(fixture->a, LUN_THIN, CDB(0x9e, 0x11), 0x052400);
 }
 
 static void test_mode_sense(void **state)
@@ -223,7 +225,7 @@ static void test_mode_sense(void **state)
 	const uint8_t *data;
 
 	data = run_good(&request, fixture->a, LUN_THIN, CDB(0x1a, 0, 0x3f, 0, 0xff, 0));
-	assert_int_equal(request.task.in_bytes, 4 + 8 + 20 + 12);
+	assert_int_equal(request.task.in_bytes, 4 + 8 + 20 + 12 + 12);
 	assert_int_equal(data[0], request.task.in_bytes - 1);
 	assert_int_equal(data[2], 0x10);
 	assert_int_equal(data[3], 8);
@@ -248,11 +250,6 @@ static void test_mode_sense(void **state)
 	assert_int_equal(data[24], 0x0a);
 	request_release(&request);
 
-	data = run_good(&request, fixture->a, LUN_THIN, CDB(0x1a, 0x08, 0x48, 0, 0xff, 0));
-	assert_int_equal(request.task.in_bytes, 4 + 20);
-	for (unsigned i = 6; i < 24; i++)
-		assert_int_equal(data[i], 0); /* nothing is changeable */
-	request_release(&request);
 	expect_sense(fixture->a, LUN_THIN, CDB(0x1a, 0, 0x1d, 0, 0xff, 0), 0x052400);
 	expect_sense(fixture->a, LUN_THIN, CDB(0x1a, 0, 0x08, 1, 0xff, 0), 0x052400);
 	expect_sense(fixture->a, LUN_THIN, CDB(0x1a, 0, 0xc8, 0, 0xff, 0), 0x053900);

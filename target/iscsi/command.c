@@ -58,7 +58,7 @@ struct iscsi_command *iscsi_command_new(struct iscsi_conn *conn, const uint8_t *
 	command->edtl_bytes = 0;
 	command->immediate = bhs_immediate(bhs);
 	command->is_read = command->is_write = false;
-	command->hashed = command->occupies = command->cancelled = false;
+	command->hashed = command->occupies = command->cancelled = command->receiving = false;
 	command->tmf_waiters = 0;
 	command->fail_asc = command->fail_ascq = command->fail_status = 0;
 	command->answers_failure = false;
@@ -372,6 +372,7 @@ void iscsi_command_begin(struct iscsi_conn *conn, const uint8_t *bhs, const uint
 			iscsi_command_finish(command);
 			return;
 		}
+		command->receiving = true;
 	} else {
 		command_prepare(command);
 	}
@@ -398,10 +399,20 @@ void iscsi_command_end(struct iscsi_conn *conn, bool good)
 	if (command) {
 		command->unsolicited_bytes = bhs_data_bytes(bhs);
 		command->unsolicited_open = command->is_write && !bhs_final(bhs);
-		if (command->state == COMMAND_HELD)
+		command->receiving = false;
+		if (command->state == COMMAND_HELD) {
+			/* Another connection may have filled the gap meanwhile. */
+			iscsi_session_run_held(conn->session);
 			return;
+		}
 	}
 	if (!bhs_immediate(bhs)) {
+		if (iscsi_window_place(&conn->session->window, bhs_cmd_sn(bhs)) != WINDOW_NEXT) {
+			/* The same number came by another connection, and was faster. */
+			if (command)
+				iscsi_command_abort(command);
+			return;
+		}
 		/* COMMAND is gone when a reset took it between header and end. */
 		iscsi_window_advance(&conn->session->window, command != NULL);
 		if (command)
@@ -409,7 +420,7 @@ void iscsi_command_end(struct iscsi_conn *conn, bool good)
 	}
 	if (command)
 		command_start(command);
-	iscsi_conn_run_held(conn);
+	iscsi_session_run_held(conn->session);
 }
 
 void iscsi_command_release(struct iscsi_command *command)

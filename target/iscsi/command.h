@@ -40,6 +40,7 @@ struct iscsi_command {
 	bool hashed;
 	bool occupies;		     /* a place in the window */
 	bool cancelled;		     /* held, and not to be run when its turn comes */
+	bool receiving;		     /* held, and its PDU is not complete */
 	uint16_t tmf_waiters;	     /* bit = slot of the session */
 	uint8_t fail_asc, fail_ascq; /* our own sense, ABORTED COMMAND; 0: none */
 	uint8_t fail_status;	     /* or our own status */

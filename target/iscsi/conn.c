@@ -74,6 +74,23 @@ void iscsi_conn_free(struct iscsi_conn *conn)
 	free(conn);
 }
 
+/* The number of a task that was aborted before it came stays taken when the connection that
+ * aborted it goes; false: nobody is left to keep it. */
+static bool hand_over(struct iscsi_command *command)
+{
+	struct iscsi_conn *conn = command->conn, *other;
+
+	for (other = TAILQ_FIRST(&conn->server->conns); other; other = TAILQ_NEXT(other, entry)) {
+		if (other->session != conn->session || other->state != CONN_FULL)
+			continue;
+		conn->command_count--;
+		other->command_count++;
+		command->conn = other;
+		return true;
+	}
+	return false;
+}
+
 /* Ends what the session still has of this connection. */
 static void leave_session(struct iscsi_conn *conn)
 {
@@ -83,7 +100,7 @@ static void leave_session(struct iscsi_conn *conn)
 	iscsi_tmf_forget(conn);
 	for (command = TAILQ_FIRST(&session->held); command; command = next) {
 		next = TAILQ_NEXT(command, entry);
-		if (command->conn == conn)
+		if (command->conn == conn && !(command->cancelled && hand_over(command)))
 			iscsi_command_abort(command);
 	}
 	for (command = TAILQ_FIRST(&session->commands); command; command = next) {
@@ -108,9 +125,11 @@ void iscsi_conn_kill(struct iscsi_conn *conn)
 	conn->login = NULL;
 	if (conn->waits_for && conn->waits_for->successor == conn)
 		conn->waits_for->successor = NULL;
-	if (conn->waits_for && conn->waits_for->adopter == conn)
-		conn->waits_for->adopter = NULL;
+	if (conn->ancestor)
+		conn->ancestor->heir = NULL;
 	conn->waits_for = NULL;
+	conn->ancestor = NULL;
+	iscsi_logout_lost(conn);
 	TAILQ_REMOVE(&conn->server->conns, conn, entry);
 	TAILQ_INSERT_TAIL(&conn->server->dead, conn, entry);
 	if (conn->session)
@@ -182,9 +201,8 @@ void iscsi_conn_settle(struct iscsi_conn *conn)
 {
 	if (conn->command_count > 0)
 		return;
-	if (conn->state == CONN_LOGOUT)
-		iscsi_logout_finish(conn);
-	else if (conn->state == CONN_DEAD)
+	iscsi_logout_settle(conn);
+	if (conn->state == CONN_DEAD)
 		loop_task_queue(conn->server->loop, &conn->server->reap);
 }
 
@@ -288,7 +306,6 @@ static bool take_header(struct iscsi_conn *conn)
 	rx->to_bytes = 0;
 	rx->crc = 0;
 	rx->action = RX_DROP;
-	rx->hold = false;
 	rx->fail_ascq = 0;
 	rx->command = NULL;
 	rx->r2t = NULL;
@@ -375,31 +392,4 @@ void iscsi_conn_received(struct iscsi_conn *conn, size_t bytes)
 	rx->end += bytes - direct;
 	while (!iscsi_conn_paused(conn) && take_some(conn))
 		continue;
-}
-
-void iscsi_conn_run_held(struct iscsi_conn *conn)
-{
-	struct iscsi_session *session = conn->session;
-	struct iscsi_command *command;
-
-	while (conn->state == CONN_FULL && (command = iscsi_session_next_held(session))) {
-		struct iscsi_conn *from = command->conn;
-		uint8_t bhs[BHS_BYTES];
-		struct buf *data;
-
-		if (!command->cancelled && bhs_opcode(command->bhs) == OP_SCSI_COMMAND) {
-			iscsi_command_release(command);
-			continue;
-		}
-		iscsi_window_advance(&session->window, false);
-		if (command->cancelled) {
-			iscsi_command_finish(command);
-			continue;
-		}
-		memcpy(bhs, command->bhs, BHS_BYTES);
-		data = command->buf;
-		command->buf = NULL;
-		iscsi_command_finish(command);
-		iscsi_control_run(from, bhs, data);
-	}
 }

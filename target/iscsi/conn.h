@@ -64,7 +64,6 @@ struct iscsi_rx {
 	struct buf *data;	       /* RX_CONTROL: the data segment */
 	struct iscsi_command *command; /* RX_COMMAND, RX_DATA_OUT */
 	struct iscsi_r2t *r2t;	       /* RX_DATA_OUT: solicited by */
-	bool hold;		       /* RX_CONTROL: its CmdSN is ahead */
 	uint8_t reject_reason;
 	uint8_t fail_ascq; /* RX_REJECT of a Data-Out: what its command fails with */
 };
@@ -92,6 +91,8 @@ struct iscsi_conn {
 	struct iscsi_login *login; /* NULL after the login */
 	bool login_waiting;	   /* for an old session to end */
 	struct iscsi_session *waits_for;
+	struct iscsi_conn *ancestor; /* whose CID this login takes over once that is gone */
+	struct iscsi_conn *heir;     /* ... and the other way round */
 	uint8_t login_answer[BHS_BYTES];
 	char initiator_name[ISCSI_NAME_BYTES];
 	char user[CHAP_USER_BYTES]; /* proven by CHAP; empty: nobody */
@@ -110,6 +111,7 @@ struct iscsi_conn {
 	const char *login_text;	 /* of login_answer; inside login */
 	uint32_t login_text_bytes;
 	uint8_t logout_bhs[BHS_BYTES];
+	struct iscsi_conn *logout_via; /* answers the logout of this one; NULL: nobody */
 };
 
 /* ---- for the shell ---- */
@@ -159,8 +161,6 @@ void iscsi_conn_settle(struct iscsi_conn *conn);
 void iscsi_conn_flush(struct iscsi_conn *conn);
 /* COMMAND is going: nothing of the PDU under way may be put into it any more. */
 void iscsi_conn_forget_command(struct iscsi_conn *conn, const struct iscsi_command *command);
-/* Runs what was held for an earlier CmdSN. */
-void iscsi_conn_run_held(struct iscsi_conn *conn);
 
 /* dispatch.c: which PDU goes where */
 void iscsi_pdu_begin(struct iscsi_conn *conn, const uint8_t *ahs, uint32_t ahs_bytes);
@@ -172,7 +172,7 @@ void iscsi_conn_login_init(struct iscsi_conn *conn);
 void iscsi_conn_login_begin(struct iscsi_conn *conn, const uint8_t *bhs);
 void iscsi_conn_login_end(struct iscsi_conn *conn, const uint8_t *bhs);
 /* The old session has gone: finishes the login that waited. */
-void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *adopt);
+void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *join);
 /* What access rules look at. */
 struct access_peer iscsi_conn_peer(const struct iscsi_conn *conn);
 void iscsi_conn_login_refuse(struct iscsi_conn *conn, enum iscsi_login_status status);
@@ -184,7 +184,10 @@ void iscsi_text_clear(struct iscsi_conn *conn);
 /* control.c: NOP, logout, keep-alive */
 void iscsi_nop_out(struct iscsi_conn *conn, const uint8_t *bhs, struct buf *data);
 void iscsi_logout_request(struct iscsi_conn *conn, const uint8_t *bhs);
-void iscsi_logout_finish(struct iscsi_conn *conn);
+/* CONN has no commands any more: the logout that waited for that goes on. */
+void iscsi_logout_settle(struct iscsi_conn *conn);
+/* CONN is going: whoever waits for it to log out has what it wanted. */
+void iscsi_logout_lost(struct iscsi_conn *conn);
 void iscsi_keepalive_tick(struct iscsi_conn *conn);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * NOP-Out and NOP-In, keep-alive, logout.
+ * NOP-Out and NOP-In, keep-alive.
  *
  * Keep-alive: a connection that has been silent for ISCSI_PING_NS is sent a NOP-In with a tag; when
  * nothing at all has come by the next tick it is dead.  Any byte received counts as life, so a
@@ -63,67 +63,4 @@ void iscsi_keepalive_tick(struct iscsi_conn *conn)
 	conn->rx_bytes_at_tick = conn->rx_bytes;
 	loop_timer_set(conn->server->loop, &conn->timer,
 		       loop_now_ns(conn->server->loop) + ISCSI_PING_NS);
-}
-
-static void logout_answer(struct iscsi_conn *conn, const uint8_t *bhs, uint8_t response)
-{
-	struct iscsi_tx_item *item = iscsi_conn_item(conn);
-
-	if (!item)
-		return;
-	item->bhs[BHS_OPCODE] = OP_LOGOUT_RESPONSE;
-	item->bhs[BHS_FLAGS] = FLAG_FINAL;
-	item->bhs[BHS_RESPONSE] = response;
-	put_be32(item->bhs + BHS_ITT, bhs_itt(bhs));
-	iscsi_conn_push(conn, item, true);
-}
-
-/* Commands that wait for data will never get it; those that run may finish and are answered. */
-static void abort_waiting(struct iscsi_conn *conn)
-{
-	struct iscsi_session *session = conn->session;
-	struct iscsi_command *command, *next;
-
-	for (command = TAILQ_FIRST(&session->held); command; command = next) {
-		next = TAILQ_NEXT(command, entry);
-		if (command->conn == conn)
-			iscsi_command_abort(command);
-	}
-	for (command = TAILQ_FIRST(&session->commands); command; command = next) {
-		next = TAILQ_NEXT(command, entry);
-		if (command->conn == conn && command->state != COMMAND_RUN)
-			iscsi_command_abort(command);
-	}
-}
-
-void iscsi_logout_request(struct iscsi_conn *conn, const uint8_t *bhs)
-{
-	unsigned reason = bhs[BHS_FLAGS] & 0x7f;
-	uint16_t cid = get_be16(bhs + BHS_CID);
-
-	if (reason == LOGOUT_RECOVERY) {
-		logout_answer(conn, bhs, LOGOUT_NO_RECOVERY);
-		return;
-	}
-	if (reason > LOGOUT_RECOVERY) {
-		iscsi_conn_reject(conn, bhs, REJECT_INVALID_FIELD);
-		return;
-	}
-	if (reason == LOGOUT_CONNECTION && cid != conn->cid) {
-		logout_answer(conn, bhs, LOGOUT_NO_CID);
-		return;
-	}
-	memcpy(conn->logout_bhs, bhs, BHS_BYTES);
-	conn->state = CONN_LOGOUT;
-	if (conn->command_count == 0) {
-		iscsi_logout_finish(conn);
-		return;
-	}
-	abort_waiting(conn); /* the last one to go finishes the logout */
-}
-
-void iscsi_logout_finish(struct iscsi_conn *conn)
-{
-	logout_answer(conn, conn->logout_bhs, LOGOUT_CLOSED);
-	iscsi_conn_flush(conn);
 }

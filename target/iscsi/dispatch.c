@@ -3,8 +3,9 @@
  * Which PDU goes where: at its header (where is its data to be put, is its turn come), and at its
  * end.
  *
- * A numbered PDU that comes before its turn is held as a command object until the gap is filled:
- * on one connection that happens when an earlier one was rejected and must be sent again.
+ * A numbered PDU that comes before its turn is held as a command object until the gap is filled: by
+ * another connection of the session, or, on one, when an earlier PDU was rejected and is sent
+ * again.
  */
 #include "target/iscsi/conn.h"
 
@@ -32,7 +33,6 @@ static void control_begin(struct iscsi_conn *conn, const uint8_t *bhs)
 		conn->rx.to = conn->rx.data->data;
 		conn->rx.to_bytes = data_bytes;
 	}
-	conn->rx.hold = place == WINDOW_AHEAD;
 	conn->rx.action = RX_CONTROL;
 }
 
@@ -121,6 +121,8 @@ static void control_hold(struct iscsi_conn *conn, const uint8_t *bhs, struct buf
 
 static void control_end(struct iscsi_conn *conn, const uint8_t *bhs, bool good)
 {
+	struct iscsi_session *session = conn->session;
+	enum iscsi_window_place place = WINDOW_NEXT;
 	struct buf *data = conn->rx.data;
 
 	conn->rx.data = NULL;
@@ -129,14 +131,19 @@ static void control_end(struct iscsi_conn *conn, const uint8_t *bhs, bool good)
 		buf_unref(data);
 		return;
 	}
-	if (conn->rx.hold) {
-		control_hold(conn, bhs, data);
-		return;
-	}
+	/* Its place may have changed since its header came: other connections count too. */
 	if (!bhs_immediate(bhs))
-		iscsi_window_advance(&conn->session->window, false);
+		place = iscsi_window_place(&session->window, bhs_cmd_sn(bhs));
+	if (place == WINDOW_AHEAD)
+		control_hold(conn, bhs, data);
+	else if (place == WINDOW_OUTSIDE)
+		buf_unref(data);
+	if (place != WINDOW_NEXT)
+		return;
+	if (!bhs_immediate(bhs))
+		iscsi_window_advance(&session->window, false);
 	iscsi_control_run(conn, bhs, data);
-	iscsi_conn_run_held(conn);
+	iscsi_session_run_held(session);
 }
 
 void iscsi_pdu_end(struct iscsi_conn *conn, bool good)

@@ -16,7 +16,8 @@ static struct iscsi_session *named_session(const struct iscsi_conn *conn,
 	const struct iscsi_negotiation *negotiation = &login->negotiation;
 	struct iscsi_session *session = iscsi_session_find_tsih(conn->server, login->tsih);
 
-	if (!session || !session->target || session->ending || negotiation->discovery)
+	if (!session || !session->target || session->ending || negotiation->discovery ||
+	    iscsi_session_connections(session) == 0)
 		return NULL;
 	if (strcmp(session->initiator_name, negotiation->initiator_name) != 0 ||
 	    memcmp(session->isid, login->isid, sizeof session->isid) != 0 ||
@@ -204,35 +205,39 @@ void iscsi_conn_login_begin(struct iscsi_conn *conn, const uint8_t *bhs)
 	conn->rx.action = RX_LOGIN;
 }
 
-/* Waits until SESSION has gone (or, ADOPT, until its connection has). */
-static void wait_for(struct iscsi_conn *conn, struct iscsi_session *session, bool adopt)
+/* Waits until SESSION has gone (or, with ANCESTOR, until that connection of it has). */
+static void wait_for(struct iscsi_conn *conn, struct iscsi_session *session,
+		     struct iscsi_conn *ancestor)
 {
-	struct iscsi_conn *other = adopt ? session->adopter : session->successor;
+	struct iscsi_conn *other = ancestor ? ancestor->heir : session->successor;
 
-	conn->login_waiting = true;
-	conn->waits_for = session;
-	if (adopt)
-		session->adopter = conn;
-	else
-		session->successor = conn;
 	if (other) /* an even newer login takes the place of one that still waits */
 		iscsi_conn_kill(other);
+	conn->login_waiting = true;
+	conn->waits_for = session;
+	conn->ancestor = ancestor;
+	if (ancestor)
+		ancestor->heir = conn;
+	else
+		session->successor = conn;
 }
 
-static void replace_connection(struct iscsi_conn *conn, struct iscsi_session *session)
+/* One more connection, or one in place of another (RFC 7143 6.3.4). */
+static void join(struct iscsi_conn *conn, struct iscsi_session *session)
 {
-	struct iscsi_conn *old;
+	struct iscsi_conn *old = iscsi_session_find_cid(session, conn->login->cid);
 
-	for (old = TAILQ_FIRST(&conn->server->conns); old; old = TAILQ_NEXT(old, entry)) {
-		if (old->session == session && old->cid == conn->login->cid)
-			break;
-	}
-	if (!old) {
+	if (!iscsi_session_fits(session, conn)) {
+		iscsi_conn_login_refuse(conn, LOGIN_CANNOT_INCLUDE);
+	} else if (old) {
+		wait_for(conn, session, old);
+		iscsi_conn_kill(old);
+		loop_task_queue(conn->server->loop, &conn->server->reap);
+	} else if (iscsi_session_connections(session) >= session->params.max_connections) {
 		iscsi_conn_login_refuse(conn, LOGIN_TOO_MANY_CONNECTIONS);
-		return;
+	} else {
+		iscsi_conn_login_finish(conn, session);
 	}
-	wait_for(conn, session, true);
-	iscsi_conn_kill(old);
 }
 
 /* The initiator has said all it has to: now for the session. */
@@ -244,7 +249,7 @@ static void login_commit(struct iscsi_conn *conn)
 	if (login->tsih != 0) {
 		old = named_session(conn, login);
 		if (old)
-			replace_connection(conn, old);
+			join(conn, old);
 		else
 			iscsi_conn_login_refuse(conn, LOGIN_NO_SUCH_SESSION);
 		return;
@@ -258,7 +263,7 @@ static void login_commit(struct iscsi_conn *conn)
 		iscsi_conn_login_finish(conn, NULL);
 		return;
 	}
-	wait_for(conn, old, false);
+	wait_for(conn, old, NULL);
 	iscsi_session_end(old);
 }
 
@@ -286,9 +291,21 @@ void iscsi_conn_login_end(struct iscsi_conn *conn, const uint8_t *bhs)
 	}
 }
 
-void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *adopt)
+/* What the first connection has settled counts for all; digests and lengths are each one's own. */
+static void take_session_params(struct iscsi_conn *conn, const struct iscsi_params *settled)
 {
-	struct iscsi_session *session = adopt;
+	struct iscsi_params own = conn->params;
+
+	conn->params = *settled;
+	conn->params.header_digest = own.header_digest;
+	conn->params.data_digest = own.data_digest;
+	conn->params.max_send_bytes = own.max_send_bytes;
+	conn->params.max_recv_bytes = own.max_recv_bytes;
+}
+
+void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *joined)
+{
+	struct iscsi_session *session = joined;
 
 	conn->login_waiting = false;
 	conn->waits_for = NULL;
@@ -298,6 +315,8 @@ void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *adop
 		iscsi_conn_login_refuse(conn, LOGIN_OUT_OF_RESOURCES);
 		return;
 	}
+	if (joined)
+		take_session_params(conn, &session->params);
 	conn->session = session;
 	session->conn_count++;
 	put_be16(conn->login_answer + BHS_TSIH, session->tsih);

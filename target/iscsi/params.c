@@ -180,11 +180,23 @@ static bool number_parse(const char *text, uint32_t *ret_value)
 	return true;
 }
 
+/* RFC 7143 4.2.7.4, 4.2.7.5: identifiers of 8 or (naa.) 16 bytes, in hexadecimal digits. */
+static bool is_identifier(const char *text, bool may_be_long)
+{
+	size_t digits = strspn(text, "0123456789abcdefABCDEF");
+
+	return text[digits] == '\0' && (digits == 16 || (may_be_long && digits == 32));
+}
+
 int iscsi_name_normalise(const char *name, char out[ISCSI_NAME_BYTES])
 {
 	size_t size = strlen(name);
 
 	if (size >= ISCSI_NAME_BYTES)
+		return -EINVAL;
+	if (strncasecmp(name, "eui.", 4) == 0 && !is_identifier(name + 4, false))
+		return -EINVAL;
+	if (strncasecmp(name, "naa.", 4) == 0 && !is_identifier(name + 4, true))
 		return -EINVAL;
 	if (strncasecmp(name, "iqn.", 4) != 0 && strncasecmp(name, "eui.", 4) != 0 &&
 	    strncasecmp(name, "naa.", 4) != 0)

@@ -65,6 +65,20 @@ struct iscsi_server *iscsi_server_new(struct loop *loop, struct buf_pool *pool)
 	return server;
 }
 
+static void bury(struct iscsi_conn *conn)
+{
+	struct iscsi_session *session = conn->session;
+	struct iscsi_conn *heir = conn->heir;
+
+	if (heir) {
+		heir->ancestor = NULL;
+		iscsi_conn_login_finish(heir, session);
+	}
+	if (session)
+		session->conn_count--;
+	iscsi_conn_free(conn);
+}
+
 void iscsi_server_reap(struct iscsi_server *server)
 {
 	struct iscsi_conn *conn, *next;
@@ -77,11 +91,8 @@ void iscsi_server_reap(struct iscsi_server *server)
 	}
 	for (conn = TAILQ_FIRST(&server->dead); conn; conn = next) {
 		next = TAILQ_NEXT(conn, entry);
-		if (conn->command_count > 0)
-			continue;
-		if (conn->session)
-			conn->session->conn_count--;
-		iscsi_conn_free(conn);
+		if (conn->command_count == 0)
+			bury(conn);
 	}
 	/* A session that settles may let a login finish, which makes a new one: begin again. */
 	do {

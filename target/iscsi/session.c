@@ -47,16 +47,36 @@ static uint16_t tsih_new(struct iscsi_server *server)
 	return server->next_tsih;
 }
 
-/* Logical units that the access rules do not allow are not there for this nexus. */
-static void hide_luns(const struct iscsi_conn *conn, struct iscsi_session *session)
+/* Logical units that the access rules do not open to CONN, a bit each. */
+static void find_hidden(const struct iscsi_conn *conn, const struct scsi_target *target,
+			uint8_t hidden[SCSI_MAX_LUNS / 8])
 {
-	const struct iscsi_access *access = session->server->security.access;
+	const struct iscsi_access *access = conn->server->security.access;
 	struct access_peer peer = iscsi_conn_peer(conn);
 
+	memset(hidden, 0, SCSI_MAX_LUNS / 8);
 	for (unsigned lun = 0; access && lun < SCSI_MAX_LUNS; lun++) {
-		if (iscsi_access_check_lun(access, session->target, lun, &peer) != ACCESS_ALLOWED)
+		if (iscsi_access_check_lun(access, target, lun, &peer) != ACCESS_ALLOWED)
+			hidden[lun / 8] |= (uint8_t)(1U << lun % 8);
+	}
+}
+
+static void hide_luns(const struct iscsi_conn *conn, struct iscsi_session *session)
+{
+	find_hidden(conn, session->target, session->hidden);
+	for (unsigned lun = 0; lun < SCSI_MAX_LUNS; lun++) {
+		if (session->hidden[lun / 8] >> lun % 8 & 1)
 			scsi_nexus_hide(session->nexus, lun);
 	}
+}
+
+bool iscsi_session_fits(const struct iscsi_session *session, const struct iscsi_conn *conn)
+{
+	uint8_t hidden[SCSI_MAX_LUNS / 8];
+
+	find_hidden(conn, session->target, hidden);
+	return strcmp(session->user, conn->user) == 0 &&
+	       memcmp(session->hidden, hidden, sizeof hidden) == 0;
 }
 
 int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_session)
@@ -75,6 +95,7 @@ int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_sessio
 	session->portal = conn->portal;
 	memcpy(session->initiator_name, negotiation->initiator_name,
 	       sizeof session->initiator_name);
+	memcpy(session->user, conn->user, sizeof session->user);
 	memcpy(session->isid, login->isid, sizeof session->isid);
 	session->params = negotiation->params;
 	iscsi_window_init(&session->window, login->cmd_sn, ISCSI_WINDOW);
@@ -98,16 +119,43 @@ int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_sessio
 	return 0;
 }
 
+unsigned iscsi_session_connections(const struct iscsi_session *session)
+{
+	const struct iscsi_conn *conn;
+	unsigned count = 0;
+
+	for (conn = TAILQ_FIRST(&session->server->conns); conn; conn = TAILQ_NEXT(conn, entry))
+		count += conn->session == session;
+	return count;
+}
+
+static struct iscsi_conn *find_cid(const struct iscsi_conn_list *list,
+				   const struct iscsi_session *session, uint16_t cid)
+{
+	struct iscsi_conn *conn;
+
+	for (conn = TAILQ_FIRST(list); conn; conn = TAILQ_NEXT(conn, entry)) {
+		if (conn->session == session && conn->cid == cid)
+			return conn;
+	}
+	return NULL;
+}
+
+struct iscsi_conn *iscsi_session_find_cid(const struct iscsi_session *session, uint16_t cid)
+{
+	struct iscsi_conn *conn = find_cid(&session->server->conns, session, cid);
+
+	return conn ? conn : find_cid(&session->server->dead, session, cid);
+}
+
 void iscsi_session_end(struct iscsi_session *session)
 {
 	struct iscsi_conn *conn, *next;
 
 	session->ending = true;
-	if (session->adopter)
-		iscsi_conn_kill(session->adopter);
 	for (conn = TAILQ_FIRST(&session->server->conns); conn; conn = next) {
 		next = TAILQ_NEXT(conn, entry);
-		if (conn->session == session)
+		if (conn->session == session || (conn->ancestor && conn->waits_for == session))
 			iscsi_conn_kill(conn);
 	}
 }
@@ -115,15 +163,10 @@ void iscsi_session_end(struct iscsi_session *session)
 bool iscsi_session_settle(struct iscsi_session *session)
 {
 	struct iscsi_server *server = session->server;
-	struct iscsi_conn *successor, *adopter = session->adopter;
+	struct iscsi_conn *successor;
 
 	if (session->conn_count > 0 || session->tmf_busy > 0 || !TAILQ_EMPTY(&session->commands))
 		return false;
-	if (adopter) {
-		session->adopter = NULL;
-		iscsi_conn_login_finish(adopter, session);
-		return false;
-	}
 	successor = session->successor;
 	TAILQ_REMOVE(&server->sessions, session, entry);
 	server->session_count--;
@@ -183,5 +226,33 @@ struct iscsi_command *iscsi_session_next_held(struct iscsi_session *session)
 {
 	struct iscsi_command *first = TAILQ_FIRST(&session->held);
 
-	return first && first->cmd_sn == session->window.exp_cmd_sn ? first : NULL;
+	if (!first || first->cmd_sn != session->window.exp_cmd_sn || first->receiving)
+		return NULL;
+	return first;
+}
+
+void iscsi_session_run_held(struct iscsi_session *session)
+{
+	struct iscsi_command *command;
+
+	while (!session->ending && (command = iscsi_session_next_held(session))) {
+		struct iscsi_conn *from = command->conn;
+		uint8_t bhs[BHS_BYTES];
+		struct buf *data;
+
+		if (!command->cancelled && bhs_opcode(command->bhs) == OP_SCSI_COMMAND) {
+			iscsi_command_release(command);
+			continue;
+		}
+		iscsi_window_advance(&session->window, false);
+		if (command->cancelled) {
+			iscsi_command_finish(command);
+			continue;
+		}
+		memcpy(bhs, command->bhs, BHS_BYTES);
+		data = command->buf;
+		command->buf = NULL;
+		iscsi_command_finish(command);
+		iscsi_control_run(from, bhs, data);
+	}
 }

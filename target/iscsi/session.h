@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * A session: the I_T nexus, its command window, its tasks by tag, and the connections that carry
- * it (one for now; MaxConnections=1 is negotiated, but nothing here counts on it).
+ * it (up to ISCSI_MAX_SESSION_CONNECTIONS, as negotiated by the first).
+ *
+ * Commands are numbered over all connections and run in that order; each is answered on its own.
+ * A connection that is lost takes its own tasks with it and leaves the others alone.
  *
  * Life: made when a login completes; ends when its last connection is gone, its last task has
  * ended and no task management function is under way.  A login with the same identity ends the
- * old session first and waits as its successor (RFC 7143 6.3.5); a login with the session's TSIH
- * and CID replaces the connection (6.3.4) and waits as its adopter.
+ * old session first and waits as its successor (RFC 7143 6.3.5).  A login with the session's TSIH
+ * joins it; when it names a CID that is there, that connection goes first and the login waits as
+ * its heir (6.3.4).
  */
 #ifndef SANLAB_TARGET_ISCSI_SESSION_H
 #define SANLAB_TARGET_ISCSI_SESSION_H
@@ -37,6 +41,8 @@ struct iscsi_session {
 	struct scsi_target *target; /* NULL: discovery */
 	struct scsi_nexus *nexus;
 	char initiator_name[ISCSI_NAME_BYTES];
+	char user[CHAP_USER_BYTES];	   /* as the first connection has proved; empty: nobody */
+	uint8_t hidden[SCSI_MAX_LUNS / 8]; /* logical units that are not for it */
 	uint8_t isid[6];
 	uint16_t tsih;
 	struct iscsi_params params;
@@ -49,7 +55,8 @@ struct iscsi_session {
 	struct iscsi_tmf tmf[ISCSI_TMF_SLOTS];
 	unsigned tmf_busy;
 	bool ending;
-	struct iscsi_conn *successor, *adopter;
+	struct iscsi_conn *successor;
+	struct iscsi_conn *logout; /* answers when all tasks of the session have ended */
 };
 
 /* Looks for the session a normal login reinstates. */
@@ -57,6 +64,12 @@ struct iscsi_session *iscsi_session_find(struct iscsi_server *server, const char
 					 const uint8_t isid[6], const struct scsi_target *target,
 					 uint16_t group_tag);
 struct iscsi_session *iscsi_session_find_tsih(struct iscsi_server *server, uint16_t tsih);
+/* Connections that carry it now; dead ones whose tasks are still ending do not. */
+unsigned iscsi_session_connections(const struct iscsi_session *session);
+/* The connection CID, also one that is dead but still has tasks; NULL: none. */
+struct iscsi_conn *iscsi_session_find_cid(const struct iscsi_session *session, uint16_t cid);
+/* May CONN, whose login is complete, carry it?  It must be the same user with the same rights. */
+bool iscsi_session_fits(const struct iscsi_session *session, const struct iscsi_conn *conn);
 /* Makes the session of CONN, whose login is complete.  -ENOMEM, -ENOSPC: too many sessions. */
 int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_session);
 /* Closes all its connections; it goes away when its tasks have ended. */
@@ -69,7 +82,9 @@ struct iscsi_command *iscsi_session_find_command(struct iscsi_session *session, 
 void iscsi_session_hash(struct iscsi_session *session, struct iscsi_command *command);
 /* Puts a held command in its place; false: that CmdSN is held already. */
 bool iscsi_session_hold(struct iscsi_session *session, struct iscsi_command *command);
-/* The next held command whose turn has come (taken off the list), or NULL. */
+/* The next held command whose turn has come and whose PDU is complete, or NULL. */
 struct iscsi_command *iscsi_session_next_held(struct iscsi_session *session);
+/* Runs what was held for an earlier CmdSN, whichever connection it came by. */
+void iscsi_session_run_held(struct iscsi_session *session);
 
 #endif

@@ -140,7 +140,7 @@ static bool abort_unseen(struct iscsi_conn *conn, const uint8_t *bhs)
 		iscsi_command_finish(command);
 		return false;
 	}
-	iscsi_conn_run_held(conn);
+	iscsi_session_run_held(session);
 	return true;
 }
 

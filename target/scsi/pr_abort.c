@@ -39,9 +39,7 @@ static bool is_preempted(const struct pr_state *state, const struct scsi_nexus *
 	for (unsigned i = 0; i < state->count; i++) {
 		const struct pr_registration *registration = &state->registrations[i];
 
-		if (registration->preempted && registration->hash == wanted.hash &&
-		    registration->port == wanted.port &&
-		    pr_is_same_initiator(&registration->initiator, &wanted))
+		if (registration->preempted && pr_is_of(registration, &wanted))
 			return true;
 	}
 	return false;

@@ -257,7 +257,6 @@ static uint32_t apply_move(struct pr_state *state, const struct pr_request *requ
 {
 	const struct pr_initiator *to = request->initiators;
 	struct pr_nexus nexus;
-	uint32_t code;
 	int index;
 
 	if (!pr_is_holder(state, (unsigned)self) || pr_type_is_all_registrants(state->type))
@@ -270,7 +269,8 @@ static uint32_t apply_move(struct pr_state *state, const struct pr_request *requ
 				  pr_hash(to->name, to->isid, request->move_to_port)};
 	index = pr_find(state, &nexus);
 	if (index < 0) {
-		code = pr_add(state, to, request->move_to_port, request->service_key);
+		uint32_t code = pr_add(state, to, request->move_to_port, request->service_key);
+
 		if (code != SENSE_NONE)
 			return code;
 		index = (int)state->count - 1;

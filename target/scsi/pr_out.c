@@ -79,10 +79,12 @@ static uint32_t add_known_ports(struct initiators *initiators, const struct scsi
 	uint32_t code = SENSE_NONE;
 
 	snprintf(initiator.name, sizeof initiator.name, "%s", name);
-	TAILQ_FOREACH (target, &lu->device->targets, entry) {
+	for (target = TAILQ_FIRST(&lu->device->targets); target;
+	     target = TAILQ_NEXT(target, entry)) {
 		if (!target_has_lu(target, lu))
 			continue;
-		TAILQ_FOREACH (nexus, &target->nexuses, entry) {
+		for (nexus = TAILQ_FIRST(&target->nexuses); nexus;
+		     nexus = TAILQ_NEXT(nexus, entry)) {
 			if (strcasecmp(nexus->initiator_name, name) != 0)
 				continue;
 			memcpy(initiator.isid, nexus->isid, PR_ISID_BYTES);
@@ -221,30 +223,29 @@ static void tell_nexus(const struct scsi_lu *lu, struct scsi_nexus *nexus, uint3
 	}
 }
 
-static void tell_registration(const struct scsi_lu *lu, const struct pr_registration *registration,
-			      const struct scsi_nexus *except)
+static void tell_registration(const struct scsi_lu *lu, const struct pr_registration *registration)
 {
 	struct scsi_target *target;
 	struct scsi_nexus *nexus;
 
-	TAILQ_FOREACH (target, &lu->device->targets, entry) {
-		TAILQ_FOREACH (nexus, &target->nexuses, entry) {
+	for (target = TAILQ_FIRST(&lu->device->targets); target;
+	     target = TAILQ_NEXT(target, entry)) {
+		for (nexus = TAILQ_FIRST(&target->nexuses); nexus;
+		     nexus = TAILQ_NEXT(nexus, entry)) {
 			const struct pr_nexus candidate = scsi_pr_nexus(nexus);
 
-			if (nexus != except && candidate.hash == registration->hash &&
-			    candidate.port == registration->port &&
-			    pr_is_same_initiator(&registration->initiator, &candidate))
+			if (pr_is_of(registration, &candidate))
 				tell_nexus(lu, nexus, registration->attention);
 		}
 	}
 }
 
 /* NEXT becomes the state. */
-static void adopt(struct scsi_lu *lu, struct pr_state *next, const struct scsi_nexus *requester)
+static void adopt(struct scsi_lu *lu, struct pr_state *next)
 {
 	for (unsigned i = 0; i < next->count; i++) {
 		if (next->registrations[i].attention != SENSE_NONE)
-			tell_registration(lu, &next->registrations[i], requester);
+			tell_registration(lu, &next->registrations[i]);
 	}
 	pr_state_settle(next);
 	pr_state_free(lu->reservations.pr);
@@ -287,7 +288,7 @@ static void change(struct scsi_task *task, const struct pr_request *request)
 	}
 	if (aborts)
 		scsi_preempt_mark(lu, slot, next);
-	adopt(lu, next, task->nexus);
+	adopt(lu, next);
 	if (aborts)
 		scsi_preempt_abort(lu, slot);
 	else
@@ -327,7 +328,7 @@ int scsi_device_restore(struct scsi_device *device, struct err *err)
 {
 	struct scsi_lu *lu;
 
-	TAILQ_FOREACH (lu, &device->lus, entry) {
+	for (lu = TAILQ_FIRST(&device->lus); lu; lu = TAILQ_NEXT(lu, entry)) {
 		const struct pr_file file = {volume_state_dir(lu->volume), volume_name(lu->volume),
 					     volume_naa(lu->volume)};
 		int r = file.directory ? pr_file_load(&file, lu->reservations.pr, err) : 0;

@@ -99,13 +99,18 @@ bool pr_is_same_initiator(const struct pr_initiator *initiator, const struct pr_
 	       strcasecmp(initiator->name, nexus->name) == 0;
 }
 
+bool pr_is_of(const struct pr_registration *registration, const struct pr_nexus *nexus)
+{
+	return registration->hash == nexus->hash && registration->port == nexus->port &&
+	       pr_is_same_initiator(&registration->initiator, nexus);
+}
+
 int pr_find(const struct pr_state *state, const struct pr_nexus *nexus)
 {
 	for (unsigned i = 0; i < state->count; i++) {
 		const struct pr_registration *registration = &state->registrations[i];
 
-		if (registration->hash == nexus->hash && registration->port == nexus->port &&
-		    !registration->gone && pr_is_same_initiator(&registration->initiator, nexus))
+		if (!registration->gone && pr_is_of(registration, nexus))
 			return (int)i;
 	}
 	return -1;

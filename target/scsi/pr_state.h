@@ -109,6 +109,7 @@ void pr_state_settle(struct pr_state *state);
 /* Index of the registration, -1: not registered. */
 int pr_find(const struct pr_state *state, const struct pr_nexus *nexus);
 bool pr_is_same_initiator(const struct pr_initiator *initiator, const struct pr_nexus *nexus);
+bool pr_is_of(const struct pr_registration *registration, const struct pr_nexus *nexus);
 /* SENSE_NONE; SENSE_INSUFFICIENT_REGISTRATION: the table is full, or no memory. */
 uint32_t pr_add(struct pr_state *state, const struct pr_initiator *initiator, uint16_t port,
 		uint64_t key);

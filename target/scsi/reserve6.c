@@ -51,7 +51,7 @@ static bool settled_by_pr(struct scsi_task *task)
 
 	if (pr->count == 0)
 		return false;
-	if (index < 0 || pr->type == PR_NONE ||
+	if (index < 0 ||
 	    (!pr_type_is_for_registrants(pr->type) && !pr_is_holder(pr, (unsigned)index)))
 		task->status = SCSI_RESERVATION_CONFLICT;
 	return true;

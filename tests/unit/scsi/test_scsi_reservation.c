@@ -247,6 +247,7 @@ static void test_preempt_holder(void **state)
 	assert_int_equal(tur(b), 0);
 	assert_int_equal(tur(c), RELEASED);
 	/* The same type: those that stay hear nothing. */
+	register_key(a, KEY_A);
 	assert_int_equal(pr_out(c, PR_PREEMPT, 3, KEY_C, KEY_B, 0), 0);
 	assert_int_equal(tur(b), REG_PREEMPTED);
 	assert_int_equal(tur(c), 0);
@@ -254,8 +255,9 @@ static void test_preempt_holder(void **state)
 	/* The holder changes its own type and stays registered. */
 	assert_int_equal(pr_out(c, PR_PREEMPT, 5, KEY_C, KEY_C, 0), 0);
 	expect_reservation(c, 5, KEY_C);
-	expect_keys(c, 6, KEYS(KEY_C));
+	expect_keys(c, 7, KEYS(KEY_C, KEY_A));
 	assert_int_equal(tur(c), 0);
+	assert_int_equal(tur(a), RELEASED);
 	scsi_nexus_free(c);
 }
 

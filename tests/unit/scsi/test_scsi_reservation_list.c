@@ -4,6 +4,7 @@
  * MOVE; and PREEMPT AND ABORT.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "target/scsi/pr_transport_id.h"
 #include "tests/unit/scsi/pr_client.h"
@@ -181,6 +182,44 @@ static void test_bad_transport_ids(void **state)
 	assert_int_equal(registered(fixture), 0);
 	assert_int_equal(spec_i_pt(fixture->a, list, bytes), 0);
 	assert_int_equal(registered(fixture), 2);
+}
+
+/* The reader itself, on memory that ends where the TransportID does. */
+static void test_read_transport_id(void **state)
+{
+	/* 36 characters: the text fills the field, and no NUL ends it. */
+	static const char text[] = "iqn.2026-11.test:xy,i,0x800000000007";
+	struct pr_initiator initiator;
+	uint8_t *exact = malloc(41), padded[64], again[PR_TRANSPORT_ID_MAX_BYTES];
+	bool is_device;
+	size_t bytes;
+
+	(void)state;
+	assert_non_null(exact);
+	exact[0] = 0x45;
+	exact[1] = 0;
+	put_be16(exact + 2, 36);
+	memcpy(exact + 4, text, 37); /* the NUL is beyond */
+	assert_false(pr_transport_id_get(exact, 40, &initiator, &is_device, &bytes));
+	free(exact);
+	assert_int_equal(put_id(padded, 1, text), 44);
+	assert_true(pr_transport_id_get(padded, 44, &initiator, &is_device, &bytes));
+	assert_int_equal(bytes, 44);
+	assert_false(is_device);
+	assert_string_equal(initiator.name, "iqn.2026-11.test:xy");
+	assert_int_equal(pr_transport_id_put(again, &initiator), 44);
+	assert_memory_equal(again, padded, 44);
+	put_be16(padded + 2, 39); /* not a multiple of four, though it fits */
+	assert_false(pr_transport_id_get(padded, 44, &initiator, &is_device, &bytes));
+	/* The longest name there is, and the shortest. */
+	memset(initiator.name, 'n', PR_NAME_BYTES - 1);
+	assert_int_equal(pr_transport_id_put(again, &initiator), PR_TRANSPORT_ID_MAX_BYTES);
+	assert_true(pr_transport_id_get(again, sizeof again, &initiator, &is_device, &bytes));
+	assert_int_equal(strlen(initiator.name), PR_NAME_BYTES - 1);
+	snprintf(initiator.name, sizeof initiator.name, "n");
+	assert_int_equal(pr_transport_id_put(again, &initiator), 24);
+	assert_true(pr_transport_id_get(again, 24, &initiator, &is_device, &bytes));
+	assert_string_equal(initiator.name, "n");
 }
 
 /* As if the request had come through each target port: all or none. */
@@ -375,9 +414,16 @@ static void test_abort_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_lengths),		  TEST(test_spec_i_pt),		TEST(test_spec_i_pt_device),
-	    TEST(test_bad_transport_ids), TEST(test_all_target_ports),	TEST(test_move),
-	    TEST(test_move_lengths),	  TEST(test_preempt_and_abort), TEST(test_abort_own),
+	    TEST(test_lengths),
+	    TEST(test_spec_i_pt),
+	    TEST(test_spec_i_pt_device),
+	    TEST(test_bad_transport_ids),
+	    TEST(test_read_transport_id),
+	    TEST(test_all_target_ports),
+	    TEST(test_move),
+	    TEST(test_move_lengths),
+	    TEST(test_preempt_and_abort),
+	    TEST(test_abort_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

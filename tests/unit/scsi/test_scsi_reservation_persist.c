@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "target/scsi/pr_persist.h"
 #include "tests/unit/scsi/pr_client.h"
 
@@ -235,15 +236,55 @@ static void test_damage(void **state)
 	    0);
 }
 
+/* Well-formed to the checksum, but not what we write. */
+static void test_forged(void **state)
+{
+	struct fixture *fixture = *state;
+	struct pr_file file = file_of(fixture);
+	static const struct {
+		unsigned at;
+		uint8_t value;
+	} forged[] = {
+	    {11, 2}, {16, 0}, {35, 1}, {35, 3},	 {39, 2},  {40, 2}, {40, 9},
+	    {55, 0}, {64, 1}, {65, 0}, {65, 17}, {65, 19}, {70, 0},
+	};
+	uint8_t good[1024], bad[1024];
+	char path[512];
+	size_t bytes;
+
+	assert_int_equal(pr_out(fixture->a, PR_REGISTER, 0, 0, 0xff, PR_FLAG_APTPL), 0);
+	assert_int_equal(pr_out(fixture->b, PR_REGISTER, 0, 0, KEY_B, PR_FLAG_APTPL), 0);
+	assert_int_equal(pr_out(fixture->b, PR_RESERVE, 5, KEY_B, 0, 0), 0);
+	file_path(fixture, path);
+	bytes = slurp(path, good, sizeof good);
+	for (unsigned i = 0; i <= ARRAY_SIZE(forged) + 1; i++) {
+		struct pr_state *loaded = pr_state_new();
+		size_t size = bytes;
+		int wanted = -EBADMSG;
+
+		memcpy(bad, good, bytes);
+		if (i < ARRAY_SIZE(forged))
+			bad[forged[i].at] = forged[i].value;
+		else if (i == ARRAY_SIZE(forged))
+			bad[size++] = 0;
+		else
+			wanted = 0;
+		put_be32(bad + 12, crc32c(crc32c(0, bad, 12), bad + 16, size - 16));
+		spit(path, bad, size);
+		if (pr_file_load(&file, loaded, NULL) != wanted)
+			fail_msg("row %u", i);
+		assert_int_equal(loaded->count, wanted ? 0 : 2);
+		pr_state_free(loaded);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_restart),
-	    TEST(test_move_persists),
-	    TEST(test_cannot_save),
-	    TEST(test_damage),
+	    TEST(test_restart), TEST(test_move_persists), TEST(test_cannot_save),
+	    TEST(test_damage),	TEST(test_forged),
 	};
 	int failed;
 

@@ -181,11 +181,15 @@ static bool number_parse(const char *text, uint32_t *ret_value)
 }
 
 /* RFC 7143 4.2.7.4, 4.2.7.5: identifiers of 8 or (naa.) 16 bytes, in hexadecimal digits. */
-static bool is_identifier(const char *text, bool may_be_long)
+static bool is_identifier(const char *name, size_t size, bool may_be_long)
 {
-	size_t digits = strspn(text, "0123456789abcdefABCDEF");
-
-	return text[digits] == '\0' && (digits == 16 || (may_be_long && digits == 32));
+	if (size != 4 + 16 && !(may_be_long && size == 4 + 32))
+		return false;
+	for (size_t i = 4; i < size; i++) {
+		if (!strchr("0123456789abcdefABCDEF", name[i]))
+			return false;
+	}
+	return true;
 }
 
 int iscsi_name_normalise(const char *name, char out[ISCSI_NAME_BYTES])
@@ -194,9 +198,9 @@ int iscsi_name_normalise(const char *name, char out[ISCSI_NAME_BYTES])
 
 	if (size >= ISCSI_NAME_BYTES)
 		return -EINVAL;
-	if (strncasecmp(name, "eui.", 4) == 0 && !is_identifier(name + 4, false))
+	if (strncasecmp(name, "eui.", 4) == 0 && !is_identifier(name, size, false))
 		return -EINVAL;
-	if (strncasecmp(name, "naa.", 4) == 0 && !is_identifier(name + 4, true))
+	if (strncasecmp(name, "naa.", 4) == 0 && !is_identifier(name, size, true))
 		return -EINVAL;
 	if (strncasecmp(name, "iqn.", 4) != 0 && strncasecmp(name, "eui.", 4) != 0 &&
 	    strncasecmp(name, "naa.", 4) != 0)

@@ -110,6 +110,30 @@ static int run_portal_down(struct control_request *request)
 	return r ? r : iscsi_portal_set_down(portal, true, &request->err);
 }
 
+/* "limit": how long sessions have to log out, "10s" or a number of seconds; 5 s unless given. */
+static int run_portal_drain(struct control_request *request)
+{
+	const json_t *limit = json_object_get(request->request, "limit");
+	const char *text = json_string_value(limit);
+	uint64_t limit_ns = 5 * NS_PER_S;
+	struct iscsi_portal *portal;
+	char why[200];
+	int r = want_portal(request, &portal);
+
+	if (r)
+		return r;
+	if (json_is_integer(limit))
+		limit_ns = (uint64_t)json_integer_value(limit) * NS_PER_S;
+	else if (limit &&
+		 (!text || cfg_parse_scalar(CFG_DURATION, text, &limit_ns, why, sizeof why)))
+		limit_ns = UINT64_MAX;
+	if (limit_ns > 3600 * NS_PER_S)
+		return err_set(&request->err, -EINVAL, "\"limit\" must be from 0s to 1h");
+	json_object_set_new(request->answer, "asked",
+			    json_integer(iscsi_portal_drain(portal, limit_ns)));
+	return 0;
+}
+
 static int run_portal_up(struct control_request *request)
 {
 	struct iscsi_portal *portal;
@@ -210,8 +234,13 @@ static int run_stop(struct control_request *request)
 }
 
 static const struct control_command commands[] = {
-    {"status", run_status},	  {"reset", run_reset},		  {"portal-down", run_portal_down},
-    {"portal-up", run_portal_up}, {"drive-fail", run_drive_fail}, {"stop", run_stop},
+    {"status", run_status},
+    {"reset", run_reset},
+    {"portal-down", run_portal_down},
+    {"portal-up", run_portal_up},
+    {"portal-drain", run_portal_drain},
+    {"drive-fail", run_drive_fail},
+    {"stop", run_stop},
     {"alua-set", run_alua_set},
 };
 

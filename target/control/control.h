@@ -5,6 +5,7 @@
  *   {"command": "status"}
  *   {"command": "reset", "portal": "127.0.0.1:3261", "initiator": "iqn..."}  (initiator optional)
  *   {"command": "portal-down", "portal": "127.0.0.1:3261"}   portal-up likewise
+ *   {"command": "portal-drain", "portal": "127.0.0.1:3261", "limit": "10s"}  (limit optional)
  *   {"command": "drive-fail", "member": "m1", "drive": 3}
  *   {"command": "alua-set", "volume": "db1", "group": 1, "state": "standby", "transition": "3s"}
  *     an implicit change of the asymmetric access state (transition optional: how long the group is

@@ -69,9 +69,12 @@ static void add_counters(json_t *to, const struct counter *table, size_t count, 
 static json_t *portal_status(const struct iscsi_portal *portal)
 {
 	const struct iscsi_portal_config *config = iscsi_portal_config(portal);
-	json_t *status = json_pack(
-	    "{s:s, s:s, s:s, s:b}", "portal", config->address.text, "owner", config->owner, "state",
-	    iscsi_portal_is_down(portal) ? "down" : "up", "redirects_logins", config->redirects);
+	json_t *status = json_pack("{s:s, s:s, s:s, s:b}", "portal", config->address.text, "owner",
+				   config->owner, "state",
+				   iscsi_portal_is_down(portal)	      ? "down"
+				   : iscsi_portal_is_draining(portal) ? "draining"
+								      : "up",
+				   "redirects_logins", config->redirects);
 
 	add_counters(status, portal_counters, ARRAY_SIZE(portal_counters),
 		     iscsi_portal_counters(portal));

@@ -74,5 +74,9 @@ bool iscsi_portal_is_down(const struct iscsi_portal *portal);
  * many.  Down: resets, and refuses new connections until it is up again. */
 unsigned iscsi_portal_reset(struct iscsi_portal *portal, const char *initiator);
 int iscsi_portal_set_down(struct iscsi_portal *portal, bool down, struct err *err);
+/* Asks every normal session on the portal to log out within LIMIT_NS, then drops what is left;
+ * logins go elsewhere until iscsi_portal_set_down(portal, false).  Returns how many were asked. */
+unsigned iscsi_portal_drain(struct iscsi_portal *portal, uint64_t limit_ns);
+bool iscsi_portal_is_draining(const struct iscsi_portal *portal);
 
 #endif

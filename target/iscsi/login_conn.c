@@ -87,7 +87,9 @@ static enum iscsi_login_status admit_normal(struct iscsi_conn *conn,
 	status = access_check(conn, login, false);
 	if (status != LOGIN_SUCCESS)
 		return status;
-	return conn->portal->config.redirects ? redirect(conn, address) : LOGIN_SUCCESS;
+	if (conn->portal->config.redirects || conn->portal->draining)
+		return redirect(conn, address);
+	return LOGIN_SUCCESS;
 }
 
 static enum iscsi_login_status admit(void *arg, const struct iscsi_login *login,

@@ -89,6 +89,9 @@ enum bhs_field {
 	BHS_CID = 20,
 	BHS_STATUS_CLASS = 36,
 	BHS_STATUS_DETAIL = 37,
+	/* asynchronous message */
+	BHS_ASYNC_EVENT = 36,
+	BHS_ASYNC_PARAMETERS = 38, /* three of 16 bits */
 	/* logout response */
 	BHS_TIME2WAIT = 40,
 	BHS_TIME2RETAIN = 42,
@@ -165,6 +168,14 @@ enum iscsi_tmf_response {
 
 enum iscsi_logout_reason { LOGOUT_SESSION = 0, LOGOUT_CONNECTION = 1, LOGOUT_RECOVERY = 2 };
 enum iscsi_logout_response { LOGOUT_CLOSED = 0, LOGOUT_NO_CID = 1, LOGOUT_NO_RECOVERY = 2 };
+
+/* RFC 7143 11.9.1 */
+enum iscsi_async_event {
+	ASYNC_SCSI = 0,
+	ASYNC_LOGOUT_REQUEST = 1,
+	ASYNC_DROP_CONNECTION = 2,
+	ASYNC_DROP_SESSION = 3,
+};
 
 enum iscsi_ahs_type { AHS_EXTENDED_CDB = 1, AHS_BIDIRECTIONAL_LENGTH = 2 };
 

@@ -131,8 +131,10 @@ struct iscsi_server *iscsi_server_free(struct iscsi_server *server)
 
 	if (!server)
 		return NULL;
-	for (size_t i = 0; i < server->portal_count; i++)
+	for (size_t i = 0; i < server->portal_count; i++) {
 		iscsi_listener_close(server->portals[i]);
+		iscsi_portal_drain_end(server->portals[i]);
+	}
 	while ((conn = TAILQ_FIRST(&server->conns)))
 		iscsi_conn_kill(conn);
 	iscsi_server_reap(server);
@@ -186,6 +188,7 @@ int iscsi_server_add_portal(struct iscsi_server *server, const struct iscsi_port
 		return -ENOMEM;
 	portal->server = server;
 	portal->config = *config;
+	loop_timer_init(&portal->drain, iscsi_portal_drain_over, portal);
 	snprintf(portal->owner, sizeof portal->owner, "%s", config->owner ? config->owner : "");
 	portal->config.owner = portal->owner;
 	server->portals[server->portal_count++] = portal;
@@ -259,7 +262,7 @@ struct iscsi_portal *iscsi_server_pick_member(struct iscsi_server *server,
 		struct iscsi_portal *portal = server->portals[i];
 		uint64_t load = portal->counters.connections_now;
 
-		if (portal == from || portal->config.redirects || portal->down)
+		if (portal == from || portal->config.redirects || portal->down || portal->draining)
 			continue;
 		if (now_ns < portal->promised_until_ns)
 			load += portal->promised;
@@ -294,6 +297,7 @@ int iscsi_portal_set_down(struct iscsi_portal *portal, bool down, struct err *er
 {
 	int r;
 
+	iscsi_portal_drain_end(portal);
 	if (portal->down == down)
 		return 0;
 	if (down) {

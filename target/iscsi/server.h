@@ -15,7 +15,7 @@
 enum {
 	ISCSI_MAX_PORTALS = 64,
 	ISCSI_MAX_TARGETS = 4096,
-	ISCSI_MAX_CONNECTIONS = 1024, /* of the server, those that end included */
+	ISCSI_MAX_CONNECTIONS = 4096, /* of the server, those at their login or ending included */
 	ISCSI_MAX_SESSIONS = 1024,
 	ISCSI_WINDOW = 256,	  /* numbered commands a session may have open */
 	ISCSI_MAX_IMMEDIATE = 16, /* immediate SCSI commands beside them */
@@ -23,11 +23,13 @@ enum {
 	ISCSI_PAUSE_ITEMS = 512,  /* output PDUs waiting: stop reading */
 	ISCSI_COMMANDS_PER_SLAB = 64,
 };
-#define ISCSI_PAUSE_BYTES     (16 * MIB) /* data-in queued or being read, a connection */
-#define ISCSI_LOGIN_NS	      (15 * NS_PER_S)
-#define ISCSI_FLUSH_NS	      (5 * NS_PER_S)  /* for the last answers, and the peer's close */
-#define ISCSI_PING_NS	      (15 * NS_PER_S) /* silence before a NOP-In, and until the end */
-#define ISCSI_REDIRECT_NS     (2 * NS_PER_S)  /* a redirected login arrives within */
+#define ISCSI_PAUSE_BYTES (16 * MIB) /* data-in queued or being read, a connection */
+#define ISCSI_LOGIN_NS	  (15 * NS_PER_S)
+#define ISCSI_FLUSH_NS	  (5 * NS_PER_S) /* for the last answers, and the peer's close */
+/* Silence before a NOP-In, and again until the end.  Clients that answer only from within their own
+ * calls (libiscsi) may well be busy elsewhere for a minute. */
+#define ISCSI_PING_NS	      (45 * NS_PER_S)
+#define ISCSI_REDIRECT_NS     (2 * NS_PER_S) /* a redirected login arrives within */
 #define ISCSI_SENDTARGETS_MAX (4 * MIB)
 
 struct iscsi_conn;
@@ -45,6 +47,8 @@ struct iscsi_portal {
 	struct iscsi_portal_counters counters;
 	char owner[64];
 	bool down;
+	bool draining;
+	struct loop_timer drain; /* what is left when it fires is dropped */
 	/* Logins redirected to here that have not arrived yet count as connections, or a burst of
 	 * logins would all be sent to the same portal. */
 	unsigned promised;
@@ -88,6 +92,11 @@ void iscsi_portal_address(const struct iscsi_portal *portal, const char *local_h
 			  size_t size);
 /* Frees connections and sessions whose last task has ended. */
 void iscsi_server_reap(struct iscsi_server *server);
+
+/* drop.c: the end of a target cold reset, and of the time that a draining portal gives. */
+void iscsi_target_drop_sessions(struct iscsi_server *server, const struct scsi_target *target);
+void iscsi_portal_drain_over(void *arg);
+void iscsi_portal_drain_end(struct iscsi_portal *portal);
 
 /* portal.c */
 int iscsi_listener_open(struct iscsi_portal *portal, struct err *err);

@@ -32,6 +32,7 @@ struct iscsi_tmf {
 	unsigned pending;
 	bool busy;
 	bool failed;
+	bool drops; /* a cold reset: all sessions of the target go when it is done */
 };
 
 struct iscsi_session {

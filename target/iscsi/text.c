@@ -4,8 +4,8 @@
  *
  * SendTargets lists, for each target, the addresses a login should use: where a group portal
  * redirects logins that is the group's address alone, as EqualLogic groups answer, so that the
- * array keeps the choice of path; without one, every portal.  Portals that are down are left
- * out (a group portal that is down is no way in, then the members are listed); only when all
+ * array keeps the choice of path; without one, every portal.  Portals that are down or drain are
+ * left out (a group portal that is down is no way in, then the members are listed); only when all
  * are down, all are listed.
  *
  * An answer longer than the initiator takes in one PDU is sent in parts: C set, a tag, and the
@@ -36,9 +36,9 @@ static bool portal_chosen(const struct iscsi_portal *portal, enum portal_choice 
 {
 	switch (choice) {
 	case CHOOSE_GROUP:
-		return portal->config.redirects && !portal->down;
+		return portal->config.redirects && !portal->down && !portal->draining;
 	case CHOOSE_UP:
-		return !portal->config.redirects && !portal->down;
+		return !portal->config.redirects && !portal->down && !portal->draining;
 	case CHOOSE_ALL:
 		break;
 	}

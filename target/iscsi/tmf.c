@@ -3,10 +3,9 @@
  * Task management (RFC 7143 11.5, 11.6).  A function is answered when every task it affects has
  * ended, not before; aborted tasks send no status.
  *
- * CLEAR TASK SET aborts this session's tasks alone when no other session has any on the logical
- * unit; when others have, it is served as a logical unit reset, whose unit attention tells them.
- * A target cold reset resets all logical units but leaves the connections up, so that initiators
- * need not log in again to learn how it ended.
+ * No function waits for data that was asked for: what still comes for an aborted task is drained
+ * (the FastAbort semantics of RFC 7143 4.2.3.4 without its negotiation; many initiators never send
+ * it). A target cold reset is answered, and then the sessions of the target are dropped.
  */
 #include <errno.h>
 
@@ -56,7 +55,9 @@ static void tmf_done(struct iscsi_tmf *tmf)
 	session->tmf_busy--;
 	if (conn)
 		tmf_answer(conn, tmf->bhs, tmf->failed ? TMF_REJECTED : TMF_COMPLETE);
-	else
+	if (tmf->drops)
+		iscsi_target_drop_sessions(session->server, session->target);
+	if (!conn)
 		loop_task_queue(session->server->loop, &session->server->reap);
 }
 
@@ -169,39 +170,24 @@ static void abort_task(struct iscsi_conn *conn, const uint8_t *bhs)
 	tmf_done(tmf);
 }
 
-static bool others_have_tasks(const struct iscsi_session *session, const uint8_t *bhs)
-{
-	const struct iscsi_session *other;
-	const struct iscsi_command *command;
+typedef int reset_fn(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg);
 
-	for (other = TAILQ_FIRST(&session->server->sessions); other;
-	     other = TAILQ_NEXT(other, entry)) {
-		if (other == session || other->target != session->target)
-			continue;
-		for (command = TAILQ_FIRST(&other->commands); command;
-		     command = TAILQ_NEXT(command, entry)) {
-			if (same_lun(command->bhs, bhs))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* 0, or -ENXIO: no such logical unit. */
-static int reset_lun(struct iscsi_tmf *tmf, const uint8_t lun[8])
+/* 0, or what RESET says: -ENXIO: no such logical unit. */
+static int reset_lun(struct iscsi_tmf *tmf, reset_fn *reset, const uint8_t lun[8])
 {
 	int r;
 
 	tmf->pending++;
-	r = scsi_reset_lu(tmf->session->nexus, lun, reset_finished, tmf);
+	r = reset(tmf->session->nexus, lun, reset_finished, tmf);
 	if (r < 0)
 		tmf->pending--;
 	return r;
 }
 
-static void lu_reset(struct iscsi_conn *conn, struct iscsi_tmf *tmf)
+/* LOGICAL UNIT RESET and CLEAR TASK SET. */
+static void lu_function(struct iscsi_conn *conn, struct iscsi_tmf *tmf, reset_fn *reset)
 {
-	int r = reset_lun(tmf, tmf->bhs + BHS_LUN);
+	int r = reset_lun(tmf, reset, tmf->bhs + BHS_LUN);
 
 	if (r < 0) {
 		tmf_answer(conn, tmf->bhs, r == -ENXIO ? TMF_NO_LUN : TMF_REJECTED);
@@ -219,7 +205,7 @@ static void target_reset(struct iscsi_tmf *tmf)
 		int r;
 
 		lun[1] = (uint8_t)i;
-		r = reset_lun(tmf, lun);
+		r = reset_lun(tmf, scsi_reset_target_lu, lun);
 		if (r < 0 && r != -ENXIO)
 			tmf->failed = true;
 	}
@@ -239,13 +225,21 @@ static bool tmf_wait(struct iscsi_conn *conn, const uint8_t *bhs, unsigned funct
 		tmf_answer(conn, bhs, TMF_REJECTED);
 		return true;
 	}
-	if (function == TMF_LU_RESET ||
-	    (function == TMF_CLEAR_TASK_SET && others_have_tasks(conn->session, bhs)))
-		lu_reset(conn, tmf);
-	else if (function == TMF_ABORT_TASK_SET || function == TMF_CLEAR_TASK_SET)
+	switch (function) {
+	case TMF_ABORT_TASK_SET:
 		abort_task_set(tmf);
-	else
+		break;
+	case TMF_CLEAR_TASK_SET:
+		lu_function(conn, tmf, scsi_clear_task_set);
+		break;
+	case TMF_LU_RESET:
+		lu_function(conn, tmf, scsi_reset_lu);
+		break;
+	default:
+		tmf->drops = function == TMF_TARGET_COLD_RESET;
 		target_reset(tmf);
+		break;
+	}
 	tmf_done(tmf);
 	return true;
 }

@@ -145,5 +145,12 @@ void scsi_abort(struct scsi_task *task);
  * all affected tasks have ended, possibly before scsi_reset_lu returns.  Returns -ENXIO when the
  * LUN does not exist, -ENOMEM when nothing could be reset; FINISHED is not called then. */
 int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg);
+/* The same as a part of a target reset, which nexuses are told by unit attention 29/02. */
+int scsi_reset_target_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished,
+			 void *arg);
+/* CLEAR TASK SET: aborts the tasks of all nexuses; those of them that lose any but NEXUS are told by
+ * unit attention 2F/00.  Otherwise as scsi_reset_lu. */
+int scsi_clear_task_set(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished,
+			void *arg);
 
 #endif

@@ -301,33 +301,76 @@ static void task_set_abort(struct scsi_lu *lu)
 	}
 }
 
-int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg)
+static struct scsi_lu *find_lu(const struct scsi_nexus *nexus, const uint8_t lun[8])
 {
 	int index = scsi_lun_decode(lun);
-	struct scsi_lu *lu = NULL;
+
+	return index >= 0 ? scsi_nexus_lu(nexus, (unsigned)index) : NULL;
+}
+
+/* FINISHED comes when the tasks that are in the set now have ended; -ENOMEM. */
+static int wait_for_tasks(struct scsi_lu *lu, loop_fn finished, void *arg)
+{
 	struct reset_wait *wait;
 
-	if (index >= 0)
-		lu = scsi_nexus_lu(nexus, (unsigned)index);
-	if (!lu)
-		return -ENXIO;
-	if (lu->task_count > 0) {
-		wait = calloc(1, sizeof *wait);
-		if (!wait)
-			return -ENOMEM;
-		*wait = (struct reset_wait){.before = lu->sequence,
-					    .remaining = lu->task_count,
-					    .finished = finished,
-					    .arg = arg};
-		TAILQ_INSERT_TAIL(&lu->resets, wait, entry);
-	}
-	scsi_medium_reset(lu);
-	scsi_reserve_forget_lu(lu);
-	scsi_ua_broadcast(lu, NULL, SENSE_UA_DEVICE_RESET);
-	scsi_mode_reset(lu);
+	if (lu->task_count == 0)
+		return 0;
+	wait = calloc(1, sizeof *wait);
+	if (!wait)
+		return -ENOMEM;
+	*wait = (struct reset_wait){
+	    .before = lu->sequence, .remaining = lu->task_count, .finished = finished, .arg = arg};
+	TAILQ_INSERT_TAIL(&lu->resets, wait, entry);
+	return 0;
+}
+
+static void clear_tasks(struct scsi_lu *lu, loop_fn finished, void *arg)
+{
 	if (lu->task_count > 0)
 		task_set_abort(lu);
 	else
 		finished(arg);
+}
+
+static int reset_lu(const struct scsi_nexus *nexus, const uint8_t lun[8], uint32_t attention,
+		    loop_fn finished, void *arg)
+{
+	struct scsi_lu *lu = find_lu(nexus, lun);
+	int r = lu ? wait_for_tasks(lu, finished, arg) : -ENXIO;
+
+	if (r < 0)
+		return r;
+	scsi_medium_reset(lu);
+	scsi_reserve_forget_lu(lu);
+	scsi_ua_broadcast(lu, NULL, attention);
+	scsi_mode_reset(lu);
+	clear_tasks(lu, finished, arg);
+	return 0;
+}
+
+int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg)
+{
+	return reset_lu(nexus, lun, SENSE_UA_DEVICE_RESET, finished, arg);
+}
+
+int scsi_reset_target_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished,
+			 void *arg)
+{
+	return reset_lu(nexus, lun, SENSE_UA_BUS_RESET, finished, arg);
+}
+
+int scsi_clear_task_set(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg)
+{
+	struct scsi_lu *lu = find_lu(nexus, lun);
+	int r = lu ? wait_for_tasks(lu, finished, arg) : -ENXIO;
+	struct scsi_task *task;
+
+	if (r < 0)
+		return r;
+	for (task = TAILQ_FIRST(&lu->tasks); task; task = TAILQ_NEXT(task, entry)) {
+		if (task->nexus != nexus && !task->aborted)
+			scsi_ua_add(task->nexus, task->lun_index, SENSE_UA_COMMANDS_CLEARED);
+	}
+	clear_tasks(lu, finished, arg);
 	return 0;
 }

@@ -25,7 +25,7 @@ struct scsi_target {
 	uint8_t *disk[FAKE_LUNS];
 	TAILQ_HEAD(fake_task_list, scsi_task) tasks;
 	bool hold, attention;
-	unsigned held, executed, resets, nexuses;
+	unsigned held, executed, resets, target_resets, clears, nexuses;
 	uint8_t last_cdb[SCSI_MAX_CDB_BYTES];
 	struct fake_wait wait[64]; /* resets under way; a task's `sequence` has their bits */
 };
@@ -83,6 +83,16 @@ unsigned fake_executed(const struct scsi_target *target)
 unsigned fake_resets(const struct scsi_target *target)
 {
 	return target->resets;
+}
+
+unsigned fake_target_resets(const struct scsi_target *target)
+{
+	return target->target_resets;
+}
+
+unsigned fake_clears(const struct scsi_target *target)
+{
+	return target->clears;
 }
 
 unsigned fake_nexuses(const struct scsi_target *target)
@@ -340,7 +350,7 @@ void scsi_abort(struct scsi_task *task)
 		task_end(task);
 }
 
-int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg)
+static int end_tasks(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg)
 {
 	struct scsi_target *target = nexus->target;
 	struct scsi_task *task, *next;
@@ -349,7 +359,6 @@ int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finish
 
 	if (index < 0)
 		return -ENXIO;
-	target->resets++;
 	while (wait->pending > 0)
 		wait++;
 	assert(wait < target->wait + ARRAY_SIZE(target->wait));
@@ -364,4 +373,23 @@ int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finish
 	}
 	wait_done(wait);
 	return 0;
+}
+
+int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg)
+{
+	nexus->target->resets += lun_of(lun) >= 0;
+	return end_tasks(nexus, lun, finished, arg);
+}
+
+int scsi_reset_target_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished,
+			 void *arg)
+{
+	nexus->target->target_resets += lun_of(lun) >= 0;
+	return end_tasks(nexus, lun, finished, arg);
+}
+
+int scsi_clear_task_set(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished, void *arg)
+{
+	nexus->target->clears += lun_of(lun) >= 0;
+	return end_tasks(nexus, lun, finished, arg);
 }

@@ -20,9 +20,11 @@ void fake_hold(struct scsi_target *target, bool hold);
 unsigned fake_held_count(const struct scsi_target *target);
 /* The next command that may report one ends with UNIT ATTENTION 29/00. */
 void fake_attention(struct scsi_target *target);
-unsigned fake_executed(const struct scsi_target *target); /* writes that changed the disk */
-unsigned fake_resets(const struct scsi_target *target);	  /* logical unit resets */
-unsigned fake_nexuses(const struct scsi_target *target);  /* alive */
+unsigned fake_executed(const struct scsi_target *target);      /* writes that changed the disk */
+unsigned fake_resets(const struct scsi_target *target);	       /* logical unit resets */
+unsigned fake_target_resets(const struct scsi_target *target); /* of logical units */
+unsigned fake_clears(const struct scsi_target *target);	       /* CLEAR TASK SETs */
+unsigned fake_nexuses(const struct scsi_target *target);       /* alive */
 /* The CDB of the last task prepared. */
 const uint8_t *fake_last_cdb(const struct scsi_target *target);
 

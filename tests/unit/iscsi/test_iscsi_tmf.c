@@ -156,24 +156,67 @@ static void test_task_sets(void **state)
 		assert_int_equal(c->max_cmd_sn - c->exp_cmd_sn + 1, ISCSI_WINDOW);
 	}
 	assert_int_equal(fake_resets(f->target), 1);
+	assert_int_equal(fake_clears(f->target), 1);
 }
 
-static void test_target_resets(void **state)
+static void test_warm_reset(void **state)
 {
-	static const uint8_t functions[] = {TMF_TARGET_WARM_RESET, TMF_TARGET_COLD_RESET};
 	struct fixture *f = *state;
 	struct pdu_client *c = &f->client;
+	uint8_t tmf[BHS_BYTES];
 
 	fixture_login(f, NULL, 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(functions); i++) {
-		uint8_t tmf[BHS_BYTES];
+	pdu_tmf(c, tmf, TMF_TARGET_WARM_RESET, 0, 0);
+	pdu_send(c, tmf, NULL, 0);
+	tmf_answered(c, tmf, TMF_COMPLETE);
+	assert_int_equal(fake_target_resets(f->target), FAKE_LUNS);
+	assert_int_equal(pdu_test_unit_ready(c), SCSI_GOOD);
+}
 
-		pdu_tmf(c, tmf, functions[i], 0, 0);
-		pdu_send(c, tmf, NULL, 0);
-		tmf_answered(c, tmf, TMF_COMPLETE);
-		assert_int_equal(fake_resets(f->target), (i + 1) * FAKE_LUNS);
-		assert_int_equal(pdu_test_unit_ready(c), SCSI_GOOD);
-	}
+static void expect_drop(struct pdu_client *c, unsigned event)
+{
+	struct pdu pdu = pdu_expect(c, OP_ASYNC);
+
+	assert_int_equal(pdu.bhs[BHS_ASYNC_EVENT], event);
+	assert_int_equal(bhs_itt(pdu.bhs), ISCSI_NO_TAG);
+	pdu_expect_nothing(c);
+	assert_true(c->closed);
+}
+
+/* A cold reset is answered when the tasks have ended; then every session is dropped, with a word.
+ */
+static void test_cold_reset(void **state)
+{
+	struct fixture *f = *state;
+	struct pdu_client *c = &f->client, other, looker;
+	uint8_t tmf[BHS_BYTES], bhs[BHS_BYTES];
+
+	fixture_login(f, NULL, 0);
+	pdu_client_init(&other, f->server);
+	other.initiator_name = "iqn.2026-11.test.sanlab:other";
+	pdu_client_open(&other, f->portal);
+	assert_int_equal(pdu_login(&other, TARGET_NAME, NULL, 0), 0);
+	pdu_client_init(&looker, f->server);
+	pdu_client_open(&looker, f->portal);
+	assert_int_equal(pdu_login_discovery(&looker, NULL, 0), 0);
+	fake_hold(f->target, true);
+	read_start(&other, bhs, 0);
+	pdu_expect_nothing(&other);
+	pdu_tmf(c, tmf, TMF_TARGET_COLD_RESET, 0, 0);
+	pdu_send(c, tmf, NULL, 0);
+	pdu_expect_nothing(c);
+	fake_hold(f->target, false);
+	assert_int_equal(fake_target_resets(f->target), FAKE_LUNS);
+	tmf_answered(c, tmf, TMF_COMPLETE);
+	expect_drop(c, ASYNC_DROP_SESSION);
+	expect_drop(&other, ASYNC_DROP_SESSION);
+	assert_false(looker.closed);
+	pdu_client_done(&looker);
+	pdu_client_done(&other);
+	assert_int_equal(f->server->session_count, 0);
+	c->tsih = 0;
+	fixture_login(f, NULL, 0);
+	assert_int_equal(pdu_test_unit_ready(c), SCSI_GOOD);
 }
 
 static void test_other_answers(void **state)
@@ -261,10 +304,15 @@ static void test_many_and_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    FIXTURE_TEST(test_abort_waiting_write), FIXTURE_TEST(test_abort_running),
-	    FIXTURE_TEST(test_abort_unseen),	    FIXTURE_TEST(test_abort_held),
-	    FIXTURE_TEST(test_task_sets),	    FIXTURE_TEST(test_target_resets),
-	    FIXTURE_TEST(test_other_answers),	    FIXTURE_TEST(test_reset_across_sessions),
+	    FIXTURE_TEST(test_abort_waiting_write),
+	    FIXTURE_TEST(test_abort_running),
+	    FIXTURE_TEST(test_abort_unseen),
+	    FIXTURE_TEST(test_abort_held),
+	    FIXTURE_TEST(test_task_sets),
+	    FIXTURE_TEST(test_warm_reset),
+	    FIXTURE_TEST(test_cold_reset),
+	    FIXTURE_TEST(test_other_answers),
+	    FIXTURE_TEST(test_reset_across_sessions),
 	    FIXTURE_TEST(test_many_and_gone),
 	};
 

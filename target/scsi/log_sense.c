@@ -90,7 +90,8 @@ static unsigned build_exceptions(const struct scsi_lu *lu, uint16_t first, uint8
 		return 0;
 	memset(out, 0, 8);
 	out[2] = 0x03;
-	out[3] = 4; /* no exception; temperature not reported, 0 */
+	out[3] = 4;    /* no exception */
+	out[6] = 0xff; /* there is no temperature to tell; 0 would be zero degrees */
 	return 8;
 }
 

@@ -167,6 +167,11 @@ static void test_log_pages(void **state)
 			       CDB(0x4d, 0, 0x4c, 0, 0, 0, 2, 1, 0, 0));
 	assert_int_equal(get_be16(data + 4), 2); /* from parameter 2 on */
 	request_release(&request);
+	data = request_good_in(&request, fixture->a, LUN_THIN,
+			       CDB(0x4d, 0, 0x6f, 0, 0, 0, 0, 1, 0, 0));
+	assert_int_equal(request.task.in_bytes, 4 + 8);
+	assert_memory_equal(data + 8, ((const uint8_t[]){0, 0, 0xff}), 3); /* no temperature */
+	request_release(&request);
 }
 
 static void test_log_refused(void **state)

@@ -15,6 +15,7 @@ void scsi_rw_decode(const uint8_t *cdb, uint64_t *ret_lba, uint32_t *ret_blocks)
 		*ret_blocks = cdb[4] ? cdb[4] : 256;
 		break;
 	case 1:
+	case 2:
 		*ret_lba = get_be32(cdb + 2);
 		*ret_blocks = get_be16(cdb + 7);
 		break;
@@ -30,7 +31,7 @@ void scsi_rw_decode(const uint8_t *cdb, uint64_t *ret_lba, uint32_t *ret_blocks)
 }
 
 /* No sum that could wrap: LBAs go up to 2^64 - 1. */
-static bool range_check(struct scsi_task *task)
+bool scsi_range_check(struct scsi_task *task)
 {
 	uint64_t capacity = scsi_lu_blocks(task->lu);
 
@@ -54,7 +55,7 @@ bool scsi_rw_check(struct scsi_task *task)
 		scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
 		return false;
 	}
-	return range_check(task);
+	return scsi_range_check(task);
 }
 
 static enum scsi_prepared read_prepare(struct scsi_task *task)
@@ -87,31 +88,19 @@ static void read_execute(struct scsi_task *task)
 	scsi_task_submit(task, IO_READ, task->lba * block_bytes, bytes, scsi_task_io_done);
 }
 
-static enum scsi_prepared write_prepare(struct scsi_task *task)
+enum scsi_prepared scsi_write_needs_data(struct scsi_task *task)
 {
-	if (!scsi_rw_check(task))
-		return SCSI_ENDED;
 	task->out_bytes = task->blocks * task->lu->block_bytes;
 	task->transfer_bytes = task->out_bytes;
 	return task->out_bytes > 0 ? SCSI_NEEDS_DATA : SCSI_READY;
 }
 
-/* The initiator announced less than the CDB asks for and it ends within a block: copies the
- * whole blocks, since an io's iovec covers exactly its length.  False: no buffer. */
-static bool write_gather(struct scsi_task *task, uint32_t bytes)
+static enum scsi_prepared write_prepare(struct scsi_task *task)
 {
-	task->scratch = buf_new(task->lu->device->pool, bytes);
-	if (!task->scratch)
-		return false;
-	iov_to_mem(task->out_iov, task->out_iov_count, 0, task->scratch->data, bytes);
-	task->in_iov.iov_base = task->scratch->data;
-	task->in_iov.iov_len = bytes;
-	task->io.iov = &task->in_iov;
-	task->io.iov_count = 1;
-	return true;
+	return scsi_rw_check(task) ? scsi_write_needs_data(task) : SCSI_ENDED;
 }
 
-static void write_execute(struct scsi_task *task)
+void scsi_write_execute(struct scsi_task *task)
 {
 	uint32_t block_bytes = task->lu->block_bytes;
 	uint32_t got = MIN_OF(task->out_got_bytes, task->out_bytes);
@@ -124,10 +113,12 @@ static void write_execute(struct scsi_task *task)
 	if (bytes == task->out_got_bytes) {
 		task->io.iov = task->out_iov;
 		task->io.iov_count = task->out_iov_count;
-	} else if (!write_gather(task, bytes)) {
-		task->status = SCSI_BUSY;
-		scsi_task_end(task);
-		return;
+	} else {
+		/* The initiator announced less than the CDB asks for and it ends within a block:
+		 * copies the whole blocks, since an io's iovec covers exactly its length. */
+		if (!scsi_task_scratch(task, bytes))
+			return;
+		iov_to_mem(task->out_iov, task->out_iov_count, 0, task->scratch->data, bytes);
 	}
 	/* WRITE (6) has LBA bits where the longer CDBs have FUA. */
 	task->io.flags = task->cdb[0] >> 5 != 0 && (task->cdb[1] & 0x08) ? IO_FUA : 0;
@@ -137,7 +128,7 @@ static void write_execute(struct scsi_task *task)
 static enum scsi_prepared sync_prepare(struct scsi_task *task)
 {
 	scsi_rw_decode(task->cdb, &task->lba, &task->blocks);
-	return range_check(task) ? SCSI_READY : SCSI_ENDED;
+	return scsi_range_check(task) ? SCSI_READY : SCSI_ENDED;
 }
 
 /* IMMED only permits an early status; stable storage first is what it is asked for. */
@@ -169,22 +160,26 @@ static void sync_execute(struct scsi_task *task)
 		op, bits, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, \
 		    0x1f, 0x04                                                                    \
 	}
-#define ROW(op, bytes, title, bits, prep, exec)                                              \
-	{                                                                                    \
-		.opcode = (op), .service_action = -1, .cdb_bytes = (bytes), .name = (title), \
-		.usage = bits, .prepare = (prep), .execute = (exec)                          \
+#define ROW(op, bytes, title, bits, what, prep, exec)                                              \
+	{                                                                                          \
+		.opcode = (op), .service_action = -1, .cdb_bytes = (bytes), .flags = (what),       \
+		.access = (what) == READS ? SCSI_ACCESS_READ : SCSI_ACCESS_WRITE, .name = (title), \
+		.usage = bits, .prepare = (prep), .execute = (exec)                                \
 	}
+#define READS  (SCSI_CMD_MEDIUM | SCSI_CMD_RANGE)
+#define WRITES (READS | SCSI_CMD_WRITES)
+#define SYNCS  SCSI_CMD_MEDIUM
 
 const struct scsi_command scsi_readwrite_commands[] = {
-    ROW(0x08, 6, "READ (6)", USAGE6(0x08), read_prepare, read_execute),
-    ROW(0x28, 10, "READ (10)", USAGE10(0x28, 0x18), read_prepare, read_execute),
-    ROW(0xa8, 12, "READ (12)", USAGE12(0xa8, 0x18), read_prepare, read_execute),
-    ROW(0x88, 16, "READ (16)", USAGE16(0x88, 0x18), read_prepare, read_execute),
-    ROW(0x0a, 6, "WRITE (6)", USAGE6(0x0a), write_prepare, write_execute),
-    ROW(0x2a, 10, "WRITE (10)", USAGE10(0x2a, 0x18), write_prepare, write_execute),
-    ROW(0xaa, 12, "WRITE (12)", USAGE12(0xaa, 0x18), write_prepare, write_execute),
-    ROW(0x8a, 16, "WRITE (16)", USAGE16(0x8a, 0x18), write_prepare, write_execute),
-    ROW(0x35, 10, "SYNCHRONIZE CACHE (10)", USAGE10(0x35, 0x02), sync_prepare, sync_execute),
-    ROW(0x91, 16, "SYNCHRONIZE CACHE (16)", USAGE16(0x91, 0x02), sync_prepare, sync_execute),
+    ROW(0x08, 6, "READ (6)", USAGE6(0x08), READS, read_prepare, read_execute),
+    ROW(0x28, 10, "READ (10)", USAGE10(0x28, 0x18), READS, read_prepare, read_execute),
+    ROW(0xa8, 12, "READ (12)", USAGE12(0xa8, 0x18), READS, read_prepare, read_execute),
+    ROW(0x88, 16, "READ (16)", USAGE16(0x88, 0x18), READS, read_prepare, read_execute),
+    ROW(0x0a, 6, "WRITE (6)", USAGE6(0x0a), WRITES, write_prepare, scsi_write_execute),
+    ROW(0x2a, 10, "WRITE (10)", USAGE10(0x2a, 0x18), WRITES, write_prepare, scsi_write_execute),
+    ROW(0xaa, 12, "WRITE (12)", USAGE12(0xaa, 0x18), WRITES, write_prepare, scsi_write_execute),
+    ROW(0x8a, 16, "WRITE (16)", USAGE16(0x8a, 0x18), WRITES, write_prepare, scsi_write_execute),
+    ROW(0x35, 10, "SYNCHRONIZE CACHE (10)", USAGE10(0x35, 0x02), SYNCS, sync_prepare, sync_execute),
+    ROW(0x91, 16, "SYNCHRONIZE CACHE (16)", USAGE16(0x91, 0x02), SYNCS, sync_prepare, sync_execute),
     {0},
 };

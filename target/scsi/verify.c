@@ -1,39 +1,73 @@
 /* SPDX-License-Identifier: MIT
  *
- * VERIFY (10, 12, 16), SBC-3 5.29: reads the medium; with BYTCHK 01b compares it with data-out.
+ * VERIFY (10, 12, 16), SBC-3 5.29: reads the medium; BYTCHK 01b compares it with data-out, 11b each
+ * of its blocks with the one block of data-out.
  */
 #include "target/scsi/internal.h"
 
-static unsigned byte_check(const struct scsi_task *task)
+enum byte_check { CHECK_MEDIUM, CHECK_ALL, CHECK_RESERVED, CHECK_ONE };
+
+static enum byte_check byte_check(const struct scsi_task *task)
 {
 	return task->cdb[1] >> 1 & 0x03;
+}
+
+size_t scsi_data_mismatch(const struct scsi_task *task, size_t skip, const uint8_t *flat,
+			  size_t bytes)
+{
+	size_t done = 0;
+
+	for (unsigned i = 0; i < task->out_iov_count && done < bytes; i++) {
+		const uint8_t *from = task->out_iov[i].iov_base;
+		size_t have = task->out_iov[i].iov_len, over = MIN_OF(skip, have), part;
+
+		skip -= over;
+		part = MIN_OF(bytes - done, have - over);
+		if (part == 0 || memcmp(flat + done, from + over, part) == 0) {
+			done += part;
+			continue;
+		}
+		while (flat[done] == from[over]) {
+			done++;
+			over++;
+		}
+		return done;
+	}
+	return bytes;
 }
 
 static enum scsi_prepared verify_prepare(struct scsi_task *task)
 {
 	if (!scsi_rw_check(task))
 		return SCSI_ENDED;
-	if (byte_check(task) > 1)
+	switch (byte_check(task)) {
+	case CHECK_ALL:
+		return scsi_write_needs_data(task);
+	case CHECK_ONE:
+		if (task->blocks == 0)
+			return SCSI_READY;
+		task->out_bytes = task->lu->block_bytes;
+		task->transfer_bytes = task->out_bytes;
+		return SCSI_NEEDS_DATA;
+	case CHECK_RESERVED:
 		return scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
-	if (byte_check(task) == 0)
+	default:
 		return SCSI_READY;
-	task->out_bytes = task->blocks * task->lu->block_bytes;
-	task->transfer_bytes = task->out_bytes;
-	return task->out_bytes > 0 ? SCSI_NEEDS_DATA : SCSI_READY;
+	}
 }
 
-/* Does the data-out that came equal FLAT? */
-static bool data_equal(const struct scsi_task *task, const uint8_t *flat, size_t bytes)
+static bool medium_differs(const struct scsi_task *task, size_t bytes)
 {
-	for (unsigned i = 0; i < task->out_iov_count && bytes > 0; i++) {
-		size_t part = MIN_OF(bytes, task->out_iov[i].iov_len);
+	const uint8_t *medium = task->scratch->data;
+	size_t block = byte_check(task) == CHECK_ONE ? task->lu->block_bytes : bytes;
 
-		if (memcmp(flat, task->out_iov[i].iov_base, part) != 0)
-			return false;
-		flat += part;
-		bytes -= part;
+	if (byte_check(task) == CHECK_MEDIUM)
+		return false;
+	for (size_t at = 0; at < bytes; at += block) {
+		if (scsi_data_mismatch(task, 0, medium + at, block) != block)
+			return true;
 	}
-	return true;
+	return false;
 }
 
 static void verify_done(struct io *io)
@@ -41,8 +75,7 @@ static void verify_done(struct io *io)
 	struct scsi_task *task = io->owner;
 
 	scsi_sense_from_io(task, IO_READ, io->status);
-	if (task->status == SCSI_GOOD && !task->aborted && byte_check(task) == 1 &&
-	    !data_equal(task, task->scratch->data, io->length_bytes))
+	if (task->status == SCSI_GOOD && !task->aborted && medium_differs(task, io->length_bytes))
 		scsi_sense_fail(task, SENSE_MISCOMPARE);
 	scsi_task_end(task);
 }
@@ -52,46 +85,49 @@ static void verify_execute(struct scsi_task *task)
 	uint32_t block_bytes = task->lu->block_bytes;
 	uint32_t bytes = task->blocks * block_bytes;
 
-	if (byte_check(task) == 1)
+	/* What did not come cannot be compared. */
+	if (byte_check(task) == CHECK_ALL)
 		bytes = MIN_OF(bytes, task->out_got_bytes) / block_bytes * block_bytes;
+	else if (byte_check(task) == CHECK_ONE && task->out_got_bytes < block_bytes)
+		bytes = 0;
 	if (bytes == 0) {
 		scsi_task_end(task);
 		return;
 	}
-	task->scratch = buf_new(task->lu->device->pool, bytes);
-	if (!task->scratch) {
-		task->status = SCSI_BUSY;
-		scsi_task_end(task);
+	if (!scsi_task_scratch(task, bytes))
 		return;
-	}
-	task->in_iov.iov_base = task->scratch->data;
-	task->in_iov.iov_len = bytes;
 	task->io.flags = 0;
-	task->io.iov = &task->in_iov;
-	task->io.iov_count = 1;
 	scsi_task_submit(task, IO_READ, task->lba * block_bytes, bytes, verify_done);
 }
+
+#define VERIFY_FLAGS (SCSI_CMD_MEDIUM | SCSI_CMD_RANGE)
 
 const struct scsi_command scsi_verify_commands[] = {
     {.opcode = 0x2f,
      .service_action = -1,
      .cdb_bytes = 10,
+     .flags = VERIFY_FLAGS,
+     .access = SCSI_ACCESS_READ,
      .name = "VERIFY (10)",
-     .usage = {0x2f, 0x12, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0x04},
+     .usage = {0x2f, 0x16, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0x04},
      .prepare = verify_prepare,
      .execute = verify_execute},
     {.opcode = 0xaf,
      .service_action = -1,
      .cdb_bytes = 12,
+     .flags = VERIFY_FLAGS,
+     .access = SCSI_ACCESS_READ,
      .name = "VERIFY (12)",
-     .usage = {0xaf, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0x04},
+     .usage = {0xaf, 0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0x04},
      .prepare = verify_prepare,
      .execute = verify_execute},
     {.opcode = 0x8f,
      .service_action = -1,
      .cdb_bytes = 16,
+     .flags = VERIFY_FLAGS,
+     .access = SCSI_ACCESS_READ,
      .name = "VERIFY (16)",
-     .usage = {0x8f, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+     .usage = {0x8f, 0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 	       0x1f, 0x04},
      .prepare = verify_prepare,
      .execute = verify_execute},

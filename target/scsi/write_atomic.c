@@ -15,11 +15,11 @@ static enum scsi_prepared write_atomic_prepare(struct scsi_task *task)
 
 	task->lba = get_be64(cdb + 2);
 	task->blocks = get_be16(cdb + 12);
-	if ((cdb[1] & 0xe0) || get_be16(cdb + 10) != 0 || task->blocks > limit)
+	if ((cdb[1] & 0xe0) || get_be16(cdb + 10) != 0)
 		return scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
 	if (!scsi_range_check(task))
 		return SCSI_ENDED;
-	if (task->lba % physical != 0 || task->blocks % physical != 0)
+	if (task->blocks > limit || task->lba % physical != 0 || task->blocks % physical != 0)
 		return scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
 	return scsi_write_needs_data(task);
 }

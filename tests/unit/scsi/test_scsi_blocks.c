@@ -87,22 +87,22 @@ static void test_write_same_unmap(void **state)
 {
 	struct fixture *fixture = *state;
 	struct request request = {0};
-	static const uint8_t cdb10[16] = {0x41, 8, 0, 0, 0, 9, 0, 0, 5, 0};
-	static const uint8_t cdb16[16] = {0x93, 8, [9] = 20, [13] = 6};
+	static const uint8_t same10[16] = {0x41, 8, 0, 0, 0, 9, 0, 0, 5, 0};
+	static const uint8_t same16[16] = {0x93, 8, [9] = 20, [13] = 6};
 	uint8_t block[BLOCK];
 
 	memset(block, 0xff, sizeof block);
 	memset(fixture->thin.data, 0xee, THIN_BYTES);
-	run(fixture, &request, cdb10, block, sizeof block);
+	run(fixture, &request, same10, block, sizeof block);
 	expect(&request, 0);
-	run(fixture, &request, cdb16, NULL, 0);
+	run(fixture, &request, same16, NULL, 0);
 	expect(&request, 0);
 	assert_int_equal(fixture->thin.unmaps, 2);
 	assert_int_equal(fixture->thin.writes, 0);
 	assert_filled(fixture->thin.data + 9 * BLOCK, 0, 5 * BLOCK);
 	assert_filled(fixture->thin.data + 20 * BLOCK, 0, 6 * BLOCK);
 	/* A thick volume has nothing to deallocate. */
-	request_run(&request, fixture->a, LUN_THICK, cdb16, 16, NULL, 0);
+	request_run(&request, fixture->a, LUN_THICK, same16, 16, NULL, 0);
 	expect(&request, 0x052400);
 	request_release(&request);
 }
@@ -327,15 +327,15 @@ static void test_defect_data(void **state)
 {
 	struct fixture *fixture = *state;
 	struct request request = {0};
-	static const uint8_t cdb10[16] = {0x37, 0, 0x1d, 0, 0, 0, 0, 0, 32, 0};
-	static const uint8_t cdb12[16] = {0xb7, 0x0d, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0};
+	static const uint8_t defect10[16] = {0x37, 0, 0x1d, 0, 0, 0, 0, 0, 32, 0};
+	static const uint8_t defect12[16] = {0xb7, 0x0d, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0};
 
-	run(fixture, &request, cdb10, NULL, 32);
+	run(fixture, &request, defect10, NULL, 32);
 	expect(&request, 0);
 	assert_int_equal(request.task.in_bytes, 4);
 	assert_memory_equal(request.task.in_buf->data, "\0\x1d\0\0", 4);
 	request_release(&request);
-	run(fixture, &request, cdb12, NULL, 32);
+	run(fixture, &request, defect12, NULL, 32);
 	expect(&request, 0);
 	assert_int_equal(request.task.in_bytes, 8);
 	assert_memory_equal(request.task.in_buf->data, "\0\x0d\0\0\0\0\0\0", 8);

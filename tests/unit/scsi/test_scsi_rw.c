@@ -240,9 +240,18 @@ static void test_verify(void **state)
 		assert_int_equal(request.prepared, SCSI_READY);
 		assert_int_equal(request.task.status, SCSI_GOOD);
 		assert_int_equal(request.task.transfer_bytes, 0);
-		cdb[1] = 6;
+		cdb[1] = 4; /* BYTCHK 10b is reserved */
 		request_run(&request, fixture->a, LUN_THIN, cdb, rows[i].cdb_bytes, NULL, 0);
 		assert_int_equal(request_sense_code(&request), 0x052400);
+		cdb[1] = 6; /* BYTCHK 11b: one block for all */
+		memset(fixture->thin.data + 512, 0x5a, sizeof out);
+		memset(out, 0x5a, 512);
+		request_run(&request, fixture->a, LUN_THIN, cdb, rows[i].cdb_bytes, out, 512);
+		assert_int_equal(request.task.status, SCSI_GOOD);
+		assert_int_equal(request.task.transfer_bytes, 512);
+		fixture->thin.data[512 + sizeof out - 1] ^= 1;
+		request_run(&request, fixture->a, LUN_THIN, cdb, rows[i].cdb_bytes, out, 512);
+		assert_int_equal(request_sense_code(&request), 0x0e1d00);
 		request_release(&request);
 	}
 }

@@ -24,8 +24,8 @@
 #define SCSI_UNMAP_GRANULE_BYTES POOL_PAGE_BYTES
 #define SCSI_UNMAP_MAX_GRANULES	 34U
 
-/* MAXIMUM WRITE SAME LENGTH in VPD b0, in bytes: whole pages for UNMAP, and fewer than 65536 blocks,
- * beyond which iscsi-test-cu writes more at once than MAXIMUM TRANSFER LENGTH allows. */
+/* MAXIMUM WRITE SAME LENGTH in VPD b0, in bytes: whole pages for UNMAP, and fewer than 65536
+ * blocks, beyond which iscsi-test-cu writes more at once than MAXIMUM TRANSFER LENGTH allows. */
 #define SCSI_WRITE_SAME_MAX_BYTES (2 * POOL_PAGE_BYTES)
 #define SCSI_ATOMIC_MAX_BYTES	  MIB /* MAXIMUM ATOMIC TRANSFER LENGTH in VPD b0 */
 
@@ -45,9 +45,9 @@ enum task_phase {
 };
 
 enum scsi_command_flag {
-	SCSI_CMD_PAST_UA = 1 << 0, /* runs although a unit attention waits, and leaves it */
-	SCSI_CMD_ANY_LUN = 1 << 1, /* also for a LUN that does not exist (task->lu is NULL) */
-	SCSI_CMD_THIN = 1 << 2,	   /* only for thin volumes; invalid opcode on others */
+	SCSI_CMD_PAST_UA = 1 << 0,   /* runs although a unit attention waits, and leaves it */
+	SCSI_CMD_ANY_LUN = 1 << 1,   /* also for a LUN that does not exist (task->lu is NULL) */
+	SCSI_CMD_THIN = 1 << 2,	     /* only for thin volumes; invalid opcode on others */
 	SCSI_CMD_REMOVABLE = 1 << 3, /* only for removable volumes; invalid opcode on others */
 	/* medium.c */
 	SCSI_CMD_MEDIUM = 1 << 4,	 /* needs a medium that is present and started */
@@ -72,8 +72,8 @@ struct scsi_command {
 	enum scsi_prepared (*prepare)(struct scsi_task *task);
 	/* Ends with scsi_task_end, now or later. */
 	void (*execute)(struct scsi_task *task);
-	/* The executing task has just been aborted.  Only for commands that wait for something other
-	 * than their own io and can end at once. */
+	/* The executing task has just been aborted.  Only for commands that wait for something
+	 * other than their own io and can end at once. */
 	void (*abort)(struct scsi_task *task);
 };
 
@@ -136,7 +136,7 @@ struct scsi_nexus {
 	unsigned task_count;
 	uint32_t reservation_hash; /* pr_hash */
 	struct ua_queue ua[SCSI_MAX_LUNS];
-	uint8_t hidden[SCSI_MAX_LUNS / 8]; /* scsi_nexus_hide, a bit for each LUN */
+	uint8_t hidden[SCSI_MAX_LUNS / 8];   /* scsi_nexus_hide, a bit for each LUN */
 	uint8_t prevents[SCSI_MAX_LUNS / 8]; /* PREVENT ALLOW MEDIUM REMOVAL, a bit for each LUN */
 	TAILQ_ENTRY(scsi_nexus) entry;
 };

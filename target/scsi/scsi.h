@@ -97,15 +97,15 @@ struct scsi_task {
 	TAILQ_ENTRY(scsi_task) entry; /* the logical unit's task set */
 	bool in_task_set;
 	uint8_t preempt_waiters; /* PREEMPT AND ABORTs that wait for its end, a bit each */
-	uint8_t phase;	    /* enum task_phase */
-	uint16_t lun_index; /* decoded LUN, valid when lu is set */
-	uint32_t step;	    /* UNMAP: the next descriptor */
-	uint8_t pump;	    /* UNMAP: whether its io is under way */
-	uint64_t sequence;  /* order of entry into the task set */
+	uint8_t phase;		 /* enum task_phase */
+	uint16_t lun_index;	 /* decoded LUN, valid when lu is set */
+	uint32_t step;		 /* UNMAP: the next descriptor */
+	uint8_t pump;		 /* UNMAP: whether its io is under way */
+	uint64_t sequence;	 /* order of entry into the task set */
 	struct buf *scratch;
-	uint8_t range_state;	/* enum range_state */
-	uint64_t range_ticket;	/* order in which ranges were asked for */
-	uint32_t range_waits;	/* how many earlier ones are in the way */
+	uint8_t range_state;   /* enum range_state */
+	uint64_t range_ticket; /* order in which ranges were asked for */
+	uint32_t range_waits;  /* how many earlier ones are in the way */
 	TAILQ_ENTRY(scsi_task) range_entry;
 };
 
@@ -148,8 +148,8 @@ int scsi_reset_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finish
 /* The same as a part of a target reset, which nexuses are told by unit attention 29/02. */
 int scsi_reset_target_lu(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished,
 			 void *arg);
-/* CLEAR TASK SET: aborts the tasks of all nexuses; those of them that lose any but NEXUS are told by
- * unit attention 2F/00.  Otherwise as scsi_reset_lu. */
+/* CLEAR TASK SET: aborts the tasks of all nexuses; those of them that lose any but NEXUS are told
+ * by unit attention 2F/00.  Otherwise as scsi_reset_lu. */
 int scsi_clear_task_set(struct scsi_nexus *nexus, const uint8_t lun[8], loop_fn finished,
 			void *arg);
 

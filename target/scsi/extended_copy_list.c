@@ -34,19 +34,30 @@ static uint32_t parse_header(const uint8_t *list, unsigned bytes, struct copy_pl
 	return SENSE_NONE;
 }
 
-/* An initiator copies between logical units that it is logged in to; no other way leads past a
- * volume's access control. */
-static bool initiator_sees(const struct scsi_task *task, const struct scsi_lu *lu)
+enum { INQUIRY = 0x12, READ_16 = 0x88, WRITE_16 = 0x8a };
+
+/* Does a reservation of LU let NEXUS do the command? */
+static bool reservation_lets(struct scsi_nexus *nexus, struct scsi_lu *lu, uint8_t opcode)
 {
-	const struct scsi_target *target;
-	const struct scsi_nexus *nexus;
+	struct scsi_task probe = {.nexus = nexus, .lu = lu, .cdb = {opcode}};
+
+	probe.command = scsi_commands_find(lu->device, probe.cdb);
+	return !lu->reserved || !scsi_reservation_conflicts(&probe);
+}
+
+/* Could the initiator do itself what it wants done?  It copies between logical units that it is
+ * logged in to: no other way leads past a volume's access rules and reservations. */
+static bool initiator_may(const struct scsi_task *task, struct scsi_lu *lu, uint8_t opcode)
+{
+	struct scsi_target *target;
+	struct scsi_nexus *nexus;
 
 	TAILQ_FOREACH (target, &lu->device->targets, entry) {
 		TAILQ_FOREACH (nexus, &target->nexuses, entry) {
 			if (strcasecmp(nexus->initiator_name, task->nexus->initiator_name) != 0)
 				continue;
 			for (unsigned i = 0; i < SCSI_MAX_LUNS; i++) {
-				if (target->luns[i] == lu)
+				if (target->luns[i] == lu && reservation_lets(nexus, lu, opcode))
 					return true;
 			}
 		}
@@ -68,7 +79,7 @@ static struct scsi_lu *resolve(const struct scsi_task *task, const uint8_t *targ
 		/* The descriptor's block length, when given, must be the true one. */
 		if (get_be24(target + 29) != 0 && get_be24(target + 29) != lu->block_bytes)
 			return NULL;
-		return initiator_sees(task, lu) ? lu : NULL;
+		return initiator_may(task, lu, INQUIRY) ? lu : NULL;
 	}
 	return NULL;
 }
@@ -149,7 +160,8 @@ static uint32_t check_segment(const struct scsi_task *task, const struct copy_pl
 	segment.to = plan->target[to];
 	if (!usable(task, segment.from) || !usable(task, segment.to))
 		return SENSE_COPY_NOT_REACHABLE;
-	if (scsi_lu_is_write_protected(segment.to))
+	if (scsi_lu_is_write_protected(segment.to) || !initiator_may(task, segment.from, READ_16) ||
+	    !initiator_may(task, segment.to, WRITE_16))
 		return SENSE_COPY_DEVICE_FAILURE;
 	/* DC: the count is in blocks of the destination. */
 	length_bytes =

@@ -445,6 +445,38 @@ static void test_not_usable(void **state)
 	copy_expect(fixture, &list, 0);
 }
 
+static void reserve(struct scsi_nexus *nexus, uint8_t action, uint8_t type)
+{
+	uint8_t list[24] = {0};
+	const uint8_t cdb[10] = {0x5f, action, type, [8] = sizeof list};
+
+	put_be64(list + (action == 0 ? 8 : 0), 0x1234);
+	request_expect(nexus, LUN_THICK, cdb, sizeof cdb, list, sizeof list, 0);
+}
+
+/* A reservation at the other end counts as it does for a read or write from there. */
+static void test_reserved(void **state)
+{
+	struct fixture *fixture = *state;
+	struct list list;
+
+	reserve(fixture->b, 0, 0);
+	reserve(fixture->b, 1, 1); /* write exclusive */
+	list_begin(&list, 1, HOLD);
+	add_target(&list, &fixture->thin);
+	add_target(&list, &fixture->thick);
+	add_segment(&list, 0, 0, 1, 0, 8);
+	copy_expect(fixture, &list, 0x0a0d01);
+	list_begin(&list, 1, HOLD);
+	add_target(&list, &fixture->thin);
+	add_target(&list, &fixture->thick);
+	add_segment(&list, 1, 0, 0, 0, 1);
+	copy_expect(fixture, &list, 0);
+	reserve(fixture->b, 2, 1);
+	reserve(fixture->b, 1, 3); /* exclusive access */
+	copy_expect(fixture, &list, 0x0a0d01);
+}
+
 static void test_abort(void **state)
 {
 	struct fixture *fixture = *state;
@@ -537,8 +569,8 @@ int main(void)
 	    CASE(test_parameters),	CASE(test_refused_lists),
 	    CASE(test_too_many),	CASE(test_aborted_segments),
 	    CASE(test_other_target),	CASE(test_not_usable),
-	    CASE(test_abort),		CASE(test_concurrent),
-	    CASE(test_records_bound),
+	    CASE(test_abort),		CASE(test_reserved),
+	    CASE(test_concurrent),	CASE(test_records_bound),
 	};
 
 	return cmocka_run_group_tests_name("scsi_copy", tests, NULL, NULL);

@@ -61,6 +61,7 @@ struct volume_config {
 	uint64_t size_bytes;
 	bool thin;
 	uint64_t block_bytes; /* logical block: 512 or 4096 */
+	uint64_t physical_block_bytes; /* 512 or 4096, at least block_bytes */
 	bool read_only;	      /* initiators find it write-protected */
 	bool removable;	      /* initiators can eject and load it */
 	double thin_threshold; /* of the pool's space; 0: none */
@@ -139,6 +140,7 @@ struct member *group_member_at(struct group *group, size_t index);
 const char *volume_name(const struct volume *volume);
 struct io_layer *volume_layer(struct volume *volume); /* submit here */
 uint32_t volume_block_bytes(const struct volume *volume);
+uint32_t volume_physical_block_bytes(const struct volume *volume);
 bool volume_is_thin(const struct volume *volume);
 bool volume_is_read_only(const struct volume *volume);
 bool volume_is_removable(const struct volume *volume);

@@ -77,6 +77,8 @@ static const struct cfg_field volume_fields[] = {
      .help = "take pool space page by page as it is written, not at once"},
     {"block", CFG_SIZE, offsetof(struct volume_config, block_bytes), .preset = "512B",
      .help = "logical block: 512B or 4KiB"},
+    {"physical-block", CFG_SIZE, offsetof(struct volume_config, physical_block_bytes),
+     .preset = "4KiB", .help = "what initiators are to align to: 512B (with block 512B) or 4KiB"},
     {"read-only", CFG_BOOL, offsetof(struct volume_config, read_only), .preset = "false",
      .help = "initiators find the volume write-protected"},
     {"removable", CFG_BOOL, offsetof(struct volume_config, removable), .preset = "false",
@@ -307,6 +309,20 @@ static void unknown_pool(struct cfg *cfg, const struct group_config *config,
 		cfg_hint(cfg, "pools: %s", listed);
 }
 
+static void check_physical_block(struct cfg *cfg, const struct volume_config *volume)
+{
+	uint64_t bytes = volume->physical_block_bytes;
+
+	if (!cfg_valid(cfg, &volume->physical_block_bytes))
+		return;
+	if (bytes != 512 && bytes != 4096)
+		cfg_error_at(cfg, &volume->physical_block_bytes,
+			     "'physical-block' must be 512B or 4KiB");
+	else if (cfg_valid(cfg, &volume->block_bytes) && bytes < volume->block_bytes)
+		cfg_error_at(cfg, &volume->physical_block_bytes,
+			     "'physical-block' is smaller than the block");
+}
+
 static void check_volume(struct cfg *cfg, const struct group_config *config, size_t index)
 {
 	const struct volume_config *volumes = config->volumes.items, *volume = &volumes[index];
@@ -324,6 +340,7 @@ static void check_volume(struct cfg *cfg, const struct group_config *config, siz
 	else if (block_ok && cfg_valid(cfg, &volume->size_bytes) &&
 		 volume->size_bytes % volume->block_bytes)
 		cfg_error_at(cfg, &volume->size_bytes, "'size' is not a multiple of the block");
+	check_physical_block(cfg, volume);
 	if (cfg_valid(cfg, &volume->pool) && !find_pool(config, volume->pool))
 		unknown_pool(cfg, config, volume);
 }

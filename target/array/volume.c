@@ -426,6 +426,8 @@ int volume_open(const struct volume_config *config, const char *lab_name, struct
 	volume->thin_threshold_percent = (unsigned)(config->thin_threshold * 100 + 0.5);
 	volume->removable = config->removable;
 	volume->block_bytes = config->block_bytes ? (uint32_t)config->block_bytes : 512;
+	volume->physical_block_bytes =
+	    config->physical_block_bytes ? (uint32_t)config->physical_block_bytes : 4096;
 	volume->held.last = &volume->held.first;
 	STAILQ_INIT(&volume->waiting);
 	part_pool_init(&volume->parts);
@@ -466,6 +468,11 @@ struct io_layer *volume_layer(struct volume *volume)
 uint32_t volume_block_bytes(const struct volume *volume)
 {
 	return volume->block_bytes;
+}
+
+uint32_t volume_physical_block_bytes(const struct volume *volume)
+{
+	return volume->physical_block_bytes;
 }
 
 bool volume_is_thin(const struct volume *volume)

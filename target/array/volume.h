@@ -53,7 +53,7 @@ struct volume {
 	struct page_map map;
 	uint32_t member_pages[POOL_MEMBERS_MAX];
 	bool thin, read_only, removable;
-	uint32_t block_bytes;
+	uint32_t block_bytes, physical_block_bytes;
 	unsigned thin_threshold_percent;
 	uint8_t naa[NAA_BYTES];
 	struct volume_counters counters;

@@ -22,12 +22,12 @@ static void capacity10_execute(struct scsi_task *task)
 	scsi_task_reply(task, data, sizeof data, sizeof data);
 }
 
-/* log2 of logical blocks per physical block: 3 for 512-byte blocks (512e), 0 for 4 KiB. */
-static uint8_t physical_exponent(uint32_t block_bytes)
+/* log2 of logical blocks per physical block: 3 for 512e, 0 for plain 512 and 4 KiB. */
+static uint8_t physical_exponent(const struct scsi_lu *lu)
 {
 	uint8_t exponent = 0;
 
-	while (block_bytes << exponent < SCSI_PHYSICAL_BLOCK_BYTES)
+	while (1U << exponent < scsi_lu_physical_blocks(lu))
 		exponent++;
 	return exponent;
 }
@@ -38,7 +38,7 @@ static void capacity16_execute(struct scsi_task *task)
 
 	put_be64(data, scsi_lu_blocks(task->lu) - 1);
 	put_be32(data + 8, task->lu->block_bytes);
-	data[13] = physical_exponent(task->lu->block_bytes);
+	data[13] = physical_exponent(task->lu);
 	if (volume_is_thin(task->lu->volume))
 		data[14] = 0x80 | 0x40; /* LBPME, LBPRZ */
 	scsi_task_reply(task, data, sizeof data, get_be32(task->cdb + 10));

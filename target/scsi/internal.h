@@ -18,7 +18,6 @@
 #define SCSI_MAX_TRANSFER_BYTES (8 * MIB)
 /* OPTIMAL TRANSFER LENGTH: the largest class buf_pool recycles. */
 #define SCSI_OPTIMAL_TRANSFER_BYTES MIB
-#define SCSI_PHYSICAL_BLOCK_BYTES   4096U
 /* UNMAP frees whole pages of the pool, so limits count in pages; at most 2^20 blocks a
  * command, which iscsi-test-cu insists on. */
 #define SCSI_UNMAP_GRANULE_BYTES POOL_PAGE_BYTES
@@ -197,7 +196,7 @@ extern const struct scsi_command scsi_write_verify_commands[];
 /* Logical blocks of one physical block: the unit of alignment. */
 static inline uint32_t scsi_lu_physical_blocks(const struct scsi_lu *lu)
 {
-	return MAX_OF(1U, SCSI_PHYSICAL_BLOCK_BYTES / lu->block_bytes);
+	return MAX_OF(1U, volume_physical_block_bytes(lu->volume) / lu->block_bytes);
 }
 
 /* The logical unit at INDEX as NEXUS sees it; NULL: none. */

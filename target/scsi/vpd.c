@@ -141,7 +141,7 @@ static unsigned build_block_limits(const struct scsi_task *task, uint8_t *body)
 	uint32_t granule = (uint32_t)(SCSI_UNMAP_GRANULE_BYTES / block_bytes);
 
 	body[1] = SCSI_COMPARE_WRITE_MAX_BLOCKS;
-	put_be16(body + 2, (uint16_t)MAX_OF(1, SCSI_PHYSICAL_BLOCK_BYTES / block_bytes));
+	put_be16(body + 2, (uint16_t)scsi_lu_physical_blocks(task->lu));
 	put_be32(body + 4, (uint32_t)(SCSI_MAX_TRANSFER_BYTES / block_bytes));
 	put_be32(body + 8, (uint32_t)(SCSI_OPTIMAL_TRANSFER_BYTES / block_bytes));
 	if (volume_is_thin(task->lu->volume)) {

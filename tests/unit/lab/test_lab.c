@@ -312,6 +312,7 @@ static const struct error_case group_cases[] = {
     {"group.volumes.db1.size=1000KiB", "'size' is 1000KiB; it must be from 1MiB to 64TiB"},
     {"group.volumes.db1.size=1048577", "'size' is not a multiple of the block"},
     {"group.volumes.db1.block=1k", "'block' must be 512B or 4KiB"},
+    {"group.volumes.db1.physical-block=8k", "'physical-block' must be 512B or 4KiB"},
     {"group.volumes.db2.size=4GiB",
      "volume 'db2' does not fit: pool 'default' has 3.0 GiB, thick volumes up to this one take "
      "4.0 GiB; make it thin or smaller, or add drives"},

@@ -110,6 +110,11 @@ uint32_t volume_block_bytes(const struct volume *volume)
 	return volume->block_bytes;
 }
 
+uint32_t volume_physical_block_bytes(const struct volume *volume)
+{
+	return volume->physical_block_bytes ? volume->physical_block_bytes : 4096;
+}
+
 bool volume_is_thin(const struct volume *volume)
 {
 	return volume->thin;

@@ -12,6 +12,7 @@ struct volume {
 	struct io_layer layer;
 	const char *name;
 	uint32_t block_bytes;
+	uint32_t physical_block_bytes; /* 0: 4096 */
 	bool thin, read_only, removable;
 	uint64_t mapped_bytes; /* volume_map_status: mapped up to here */
 	uint8_t naa[16];

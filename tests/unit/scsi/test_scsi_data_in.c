@@ -215,6 +215,11 @@ static void test_capacity(void **state)
 	assert_int_equal(data[13] & 0x0f, 0);
 	assert_int_equal(data[14] & 0xc0, 0);
 	request_release(&request);
+	fixture->thin.physical_block_bytes = 512;
+	data = run_good(&request, fixture->a, LUN_THIN, rc16, sizeof rc16);
+	assert_int_equal(get_be32(data + 8), 512);
+	assert_int_equal(data[13] & 0x0f, 0);
+	request_release(&request);
 	expect_sense(fixture->a, LUN_THIN, CDB(0x9e, 0x11), 0x052400);
 }
 

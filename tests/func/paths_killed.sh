@@ -7,9 +7,9 @@
 short=(--set run.warmup=1s --set run.duration=6s --set workload.mailboxes=2000)
 
 quickstart_ports
-"$SANLAB" run "$LABS/quickstart.yaml" "${PORT_SETS[@]}" "${short[@]}" \
+run_passes "$WORK/one.txt" "$LABS/quickstart.yaml" "${PORT_SETS[@]}" "${short[@]}" \
 	--set 'faults=[{at: 2s, path-down: {host: mbx1, path: 2}, for: 2s}]' \
-	--out "$WORK/one" >"$WORK/one.txt" 2>&1 || fail "one path killed: exit $?: $(cat "$WORK/one.txt")"
+	--out "$WORK/one" || fail "one path killed: $(cat "$WORK/one.txt")"
 grep -q "127.0.0.1:$M2_PORT_A" "$WORK/one.txt" || fail "the summary does not name the path"
 grep '"t":"fault"' "$WORK/one/events.jsonl" >/dev/null || fail "no fault event"
 grep '"t":"path"' "$WORK/one/events.jsonl" | grep -q "127.0.0.1:$M2_PORT_A" || fail "no path event names the portal"

@@ -17,7 +17,7 @@ grep -q '"iops"' "$WORK/bench.json" || fail "no figure: $(cat "$WORK/bench.json"
 "$SANLAB" bench "$url" "$url" --op rw --bs 32k --qd 8 --time 1s >"$WORK/bench.txt" ||
 	fail "bench over two paths: exit $?"
 
-"$SANLAB" run "$LABS/existing-target.yaml" --set "hosts.0.luns.0.urls=[$url, $url]" \
-	--set run.warmup=1s --set run.duration=4s --out "$WORK/out" >"$WORK/run.txt" 2>&1 ||
-	fail "run against tgtd: exit $?: $(cat "$WORK/run.txt")"
+run_passes "$WORK/run.txt" "$LABS/existing-target.yaml" --set "hosts.0.luns.0.urls=[$url, $url]" \
+	--set run.warmup=1s --set run.duration=4s --out "$WORK/out" ||
+	fail "run against tgtd: $(cat "$WORK/run.txt")"
 grep -q PASS "$WORK/run.txt" || fail "no PASS"

@@ -53,6 +53,7 @@ uint32_t pr_in(struct scsi_nexus *nexus, uint8_t action, uint8_t *out, uint16_t 
 	assert_int_equal(outcome(&request), 0);
 	bytes = request.task.in_bytes;
 	assert_true(bytes <= allocation_bytes);
+	memset(out, 0, allocation_bytes);
 	if (bytes > 0)
 		memcpy(out, request.task.in_buf->data, bytes);
 	request_release(&request);

@@ -23,7 +23,7 @@ static unsigned put_id(uint8_t *out, unsigned format, const char *text)
 	memset(out, 0, 4 + bytes);
 	out[0] = (uint8_t)(format << 6 | 5);
 	put_be16(out + 2, (uint16_t)bytes);
-	memcpy(out + 4, text, strlen(text));
+	memcpy(out + 4, text, strlen(text) + 1);
 	return 4 + bytes;
 }
 

@@ -122,7 +122,7 @@ static int challenge_send(struct chap *chap, struct iscsi_text *out)
 	if (r == 0)
 		r = chap->env->random(chap->env->arg, chap->challenge, chap->challenge_bytes);
 	if (r < 0)
-		return -EACCES;
+		return -EIO;
 	iscsi_binary_encode(chap->challenge, chap->challenge_bytes, text);
 	iscsi_text_add_number(out, "CHAP_A", (uint32_t)chap->algorithm);
 	iscsi_text_add_number(out, "CHAP_I", chap->id);

@@ -69,7 +69,7 @@ void chap_init(struct chap *chap, const struct chap_env *env);
 /* 1: KEY was one of CHAP's and has been taken; 0: it is none; -EEXIST: it came before. */
 int chap_offer(struct chap *chap, const char *key, const char *value);
 /* The text is complete: appends the answer to OUT.  -EACCES: authentication has failed; -EPROTO:
- * these keys are not what the exchange is at. */
+ * these keys are not what the exchange is at; -EIO: no randomness is to be had. */
 int chap_step(struct chap *chap, struct iscsi_text *out);
 
 /* chap_digest.c: digest(ID, secret, challenge); 0, or -ENOTSUP for an unknown algorithm. */

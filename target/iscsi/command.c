@@ -218,6 +218,8 @@ static bool ahs_parse(const uint8_t *ahs, uint32_t ahs_bytes, uint8_t *cdb)
 			if (length - 1 > SCSI_MAX_CDB_BYTES - 16)
 				return false;
 			memcpy(cdb + 16, ahs + 4, length - 1);
+		} else if (ahs[2] == AHS_BIDIRECTIONAL_LENGTH) {
+			return false; /* of a command that is not bidirectional */
 		}
 		ahs += whole;
 		ahs_bytes -= whole;

@@ -35,6 +35,8 @@ static enum iscsi_login_status chap_answer(struct iscsi_login *login, struct isc
 		return LOGIN_SUCCESS;
 	case -EPROTO:
 		return LOGIN_INITIATOR_ERROR;
+	case -EIO:
+		return LOGIN_TARGET_ERROR;
 	default:
 		return LOGIN_AUTHENTICATION_FAILED;
 	}

@@ -220,6 +220,11 @@ static bool tmf_wait(struct iscsi_conn *conn, const uint8_t *bhs, unsigned funct
 	    function != TMF_LU_RESET && function != TMF_TARGET_WARM_RESET &&
 	    function != TMF_TARGET_COLD_RESET)
 		return false;
+	if (function == TMF_ABORT_TASK_SET &&
+	    !scsi_nexus_has(conn->session->nexus, bhs + BHS_LUN)) {
+		tmf_answer(conn, bhs, TMF_NO_LUN);
+		return true;
+	}
 	tmf = tmf_begin(conn, bhs);
 	if (!tmf) {
 		tmf_answer(conn, bhs, TMF_REJECTED);

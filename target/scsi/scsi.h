@@ -132,6 +132,8 @@ struct scsi_nexus *scsi_nexus_new(struct scsi_target *target, const char *initia
 				  uint16_t relative_port);
 /* The logical unit LUN of its target is not there for this nexus (access rules). */
 void scsi_nexus_hide(struct scsi_nexus *nexus, unsigned lun);
+/* Is there a logical unit at LUN for NEXUS? */
+bool scsi_nexus_has(const struct scsi_nexus *nexus, const uint8_t lun[8]);
 /* Ends the nexus: its tasks must have been aborted and done. */
 struct scsi_nexus *scsi_nexus_free(struct scsi_nexus *nexus);
 

@@ -308,6 +308,11 @@ static struct scsi_lu *find_lu(const struct scsi_nexus *nexus, const uint8_t lun
 	return index >= 0 ? scsi_nexus_lu(nexus, (unsigned)index) : NULL;
 }
 
+bool scsi_nexus_has(const struct scsi_nexus *nexus, const uint8_t lun[8])
+{
+	return find_lu(nexus, lun) != NULL;
+}
+
 /* FINISHED comes when the tasks that are in the set now have ended; -ENOMEM. */
 static int wait_for_tasks(struct scsi_lu *lu, loop_fn finished, void *arg)
 {

@@ -143,6 +143,11 @@ static int lun_of(const uint8_t lun[8])
 	return lun[0] == 0 && lun[1] < FAKE_LUNS ? lun[1] : -1;
 }
 
+bool scsi_nexus_has(const struct scsi_nexus *nexus, const uint8_t lun[8])
+{
+	return lun_of(lun) >= 0 && !nexus->hidden[lun_of(lun)];
+}
+
 static enum scsi_prepared fail(struct scsi_task *task, uint8_t key, uint8_t asc, uint8_t ascq)
 {
 	task->status = SCSI_CHECK_CONDITION;

@@ -452,6 +452,22 @@ static void test_no_algorithm(void **state)
 	}
 }
 
+static int no_random(void *arg, uint8_t *to, size_t bytes)
+{
+	return -EIO;
+}
+
+/* Not the initiator's fault. */
+static void test_no_randomness(void **state)
+{
+	struct fixture *f = *state;
+
+	secure(f, false, NULL);
+	f->server->chap.random = no_random;
+	ask_challenge(f, PDU_KEYS(NAMES), "5");
+	assert_int_equal(f->client.login_status, 0x0300);
+}
+
 /* A challenge sent to one connection comes back on another. */
 static void test_reflected_elsewhere(void **state)
 {
@@ -634,14 +650,23 @@ static void test_fresh_challenges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_digests), cmocka_unit_test(test_binary),
-	    CHAP_TEST(test_secrets),	    cmocka_unit_test(test_secrets_file),
-	    CHAP_TEST(test_one_way),	    CHAP_TEST(test_base64_to_full),
-	    CHAP_TEST(test_mutual),	    CHAP_TEST(test_cheats),
-	    CHAP_TEST(test_no_algorithm),   CHAP_TEST(test_reflected_elsewhere),
-	    CHAP_TEST(test_replay),	    CHAP_TEST(test_mutual_unconfigured),
-	    CHAP_TEST(test_transit_bit),    CHAP_TEST(test_no_way_around),
-	    CHAP_TEST(test_discovery),	    CHAP_TEST(test_fresh_challenges),
+	    cmocka_unit_test(test_digests),
+	    cmocka_unit_test(test_binary),
+	    CHAP_TEST(test_secrets),
+	    cmocka_unit_test(test_secrets_file),
+	    CHAP_TEST(test_one_way),
+	    CHAP_TEST(test_base64_to_full),
+	    CHAP_TEST(test_mutual),
+	    CHAP_TEST(test_cheats),
+	    CHAP_TEST(test_no_algorithm),
+	    CHAP_TEST(test_no_randomness),
+	    CHAP_TEST(test_reflected_elsewhere),
+	    CHAP_TEST(test_replay),
+	    CHAP_TEST(test_mutual_unconfigured),
+	    CHAP_TEST(test_transit_bit),
+	    CHAP_TEST(test_no_way_around),
+	    CHAP_TEST(test_discovery),
+	    CHAP_TEST(test_fresh_challenges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,6 +170,36 @@ static void test_rejected_number(void **state)
 
 /* Additional header segments: unknown ones skipped, a long CDB delivered whole (prior bugs 25,
  * 26). */
+/* A bidirectional length belongs to a command that reads and writes, and we have none of those. */
+static void test_bidirectional(void **state)
+{
+	static const struct {
+		unsigned flags;
+		uint8_t reason;
+	} cases[] = {
+	    {FLAG_FINAL | FLAG_READ | FLAG_WRITE, REJECT_NOT_SUPPORTED},
+	    {FLAG_FINAL | FLAG_READ, REJECT_INVALID_FIELD},
+	    {FLAG_FINAL, REJECT_INVALID_FIELD},
+	};
+	static const uint8_t ahs[8] = {0, 5, AHS_BIDIRECTIONAL_LENGTH, 0, 0, 0, 2, 0};
+	struct fixture *f = *state;
+	struct pdu_client *c = &f->client;
+
+	fixture_login(f, NULL, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint8_t bhs[BHS_BYTES], cdb[16] = {0x28, 0, 0, 0, 0, 0, 0, 0, 1};
+		struct pdu pdu;
+
+		pdu_command(c, bhs, cases[i].flags, cdb, 512);
+		pdu_send_ahs(c, bhs, ahs, sizeof ahs, NULL, 0);
+		pdu = pdu_expect(c, OP_REJECT);
+		assert_int_equal(pdu.bhs[BHS_RESPONSE], cases[i].reason);
+		assert_memory_equal(pdu.data, bhs, BHS_BYTES);
+		c->cmd_sn--; /* its number was not taken */
+		assert_int_equal(pdu_test_unit_ready(c), SCSI_GOOD);
+	}
+}
+
 static void test_ahs(void **state)
 {
 	struct fixture *f = *state;
@@ -456,6 +486,7 @@ int main(void)
 	    FIXTURE_TEST(test_gap),
 	    FIXTURE_TEST(test_rejected_number),
 	    FIXTURE_TEST(test_ahs),
+	    FIXTURE_TEST(test_bidirectional),
 	    FIXTURE_TEST(test_rejects),
 	    FIXTURE_TEST(test_segment_too_long),
 	    FIXTURE_TEST(test_too_much_unsolicited),

@@ -224,6 +224,7 @@ static void test_other_answers(void **state)
 	static const struct {
 		uint8_t function, lun, response;
 	} cases[] = {
+	    {TMF_ABORT_TASK_SET, 9, TMF_NO_LUN},     {TMF_CLEAR_TASK_SET, 9, TMF_NO_LUN},
 	    {TMF_LU_RESET, 9, TMF_NO_LUN},	     {TMF_CLEAR_ACA, 0, TMF_NOT_SUPPORTED},
 	    {TMF_TASK_REASSIGN, 0, TMF_NO_REASSIGN}, {99, 0, TMF_NOT_SUPPORTED},
 	    {TMF_ABORT_TASK_SET, 0, TMF_COMPLETE},

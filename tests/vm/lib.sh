@@ -23,14 +23,9 @@ import json, sys
 print(json.load(sys.stdin)["volumes"][0]["allocated_bytes"] >> 20)'
 }
 
-# The emulated network drops what overruns the NIC's ring and then waits a second: a megabyte at a time
-# does.  A small receive window keeps it flowing.
-small_window() { echo '4096 65536 131072' >/proc/sys/net/ipv4/tcp_rmem; }
-
 # Discovery through the target's own addresses, login at both portals, one map over both paths.
 attach() {
 	start_udev
-	small_window
 	nat_portals || die nat_portals
 	start_iscsid 5 5 30 || die iscsid
 	cp /host/multipath.conf /tmp/multipath.conf

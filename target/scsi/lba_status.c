@@ -34,7 +34,8 @@ static uint64_t put_descriptor(const struct scsi_lu *lu, uint64_t lba, uint8_t *
 	return lba + blocks;
 }
 
-/* As many runs as the initiator has room for, within reason; it asks again behind the last. */
+/* As many runs as are within reason; the initiator asks again behind the last it had room for.
+ * PARAMETER DATA LENGTH does not depend on that room (SBC-3 5.4.2). */
 static void lba_status_execute(struct scsi_task *task)
 {
 	uint8_t data[HEADER_BYTES + DESCRIPTORS_MAX * DESCRIPTOR_BYTES] = {0};
@@ -45,8 +46,7 @@ static void lba_status_execute(struct scsi_task *task)
 	do {
 		lba = put_descriptor(task->lu, lba, data + bytes);
 		bytes += DESCRIPTOR_BYTES;
-	} while (lba < capacity && bytes + DESCRIPTOR_BYTES <= allocation_bytes &&
-		 bytes < sizeof data);
+	} while (lba < capacity && bytes < sizeof data);
 	put_be32(data, bytes - 4);
 	scsi_task_reply(task, data, bytes, allocation_bytes);
 }

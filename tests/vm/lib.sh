@@ -28,9 +28,8 @@ attach() {
 	start_udev
 	nat_portals || die nat_portals
 	start_iscsid 5 5 30 || die iscsid
-	cp /host/multipath.conf /tmp/multipath.conf
 	# mpathpersist wants to know the host's key beforehand.
-	printf 'defaults {\n\treservation_key 0x5a17ab\n}\n' >>/tmp/multipath.conf
+	sed 's/^defaults {/&\n    reservation_key 0x5a17ab/' /host/multipath.conf >/tmp/multipath.conf
 	start_multipathd /tmp/multipath.conf || die multipathd
 	iscsiadm -m discovery -t sendtargets -p "127.0.0.1:${VMLAB_PORTS%% *}" || die discovery
 	iscsiadm -m node -T "$IQN" --login || die login
@@ -46,7 +45,7 @@ detach() {
 
 # Kernel messages about storage that no healthy target causes.
 kernel_complaints() {
-	dmesg | grep -iE 'I/O error|medium error|hardware error|illegal request|sense key|hung task|blocked for more|call trace|BUG:|WARNING:|invalid|unknown partition|protocol error|detected conn error|iscsi.*(fail|err)|sd.*(fail|unsupported|assuming|disabl)' |
+	dmesg | grep -iE 'I/O error|medium error|hardware error|illegal request|sense key|hung task|blocked for more|call trace|BUG:|WARNING:|invalid (field|command)|unknown partition|protocol error|detected conn error|iscsi.*(fail|err)|sd.*(fail|unsupported|assuming|disabl)' |
 		grep -vE "${1:-^$}"
 }
 no_kernel_complaints() { # [PATTERN of those that are expected]

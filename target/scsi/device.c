@@ -61,7 +61,7 @@ struct scsi_lu *scsi_device_add(struct scsi_device *device, struct volume *volum
 	assert(lu->block_bytes >= 512);
 	TAILQ_INIT(&lu->tasks);
 	TAILQ_INIT(&lu->resets);
-	TAILQ_INIT(&lu->range_waiting);
+	TAILQ_INIT(&lu->ranges);
 	TAILQ_INIT(&lu->range_ready);
 	lu->conditions = volume_is_read_only(volume) ? LU_READ_ONLY : 0;
 	scsi_mode_reset(lu);

@@ -5,6 +5,9 @@
  * The task stays in the task set of the logical unit that got the command until the copy is over;
  * an abort takes effect between two chunks.  A memory volume completes at once: after every few
  * chunks the copy waits for the loop's next turn, so that others are served as well.
+ *
+ * Each read and write keeps out of the way of atomic commands on its logical unit, for itself: the
+ * copy never has two ranges at a time.
  */
 #include "target/scsi/extended_copy.h"
 
@@ -29,6 +32,7 @@ struct copy {
 	struct buf *buf;
 	struct iovec iov;
 	struct io io;
+	struct scsi_range range; /* of the io at hand */
 	struct loop_timer next_turn;
 };
 
@@ -74,10 +78,22 @@ static void copy_turn(void *arg)
 	copy_pump(copy);
 }
 
+/* The io at hand is over, or was never begun. */
+static void copy_io_end(struct copy *copy)
+{
+	copy->writing = !copy->writing;
+	if (copy->pump == PUMP_SUBMITTING)
+		copy->pump = PUMP_COMPLETED;
+	else
+		copy_pump(copy);
+}
+
 static void copy_io_done(struct io *io)
 {
 	struct copy *copy = io->owner;
 
+	scsi_range_leave(&copy->range);
+	scsi_range_run(copy->range.lu);
 	if (io->status) {
 		fail_segment(copy->task, SENSE_COPY_DEVICE_FAILURE, copy->segment);
 	} else if (copy->writing) {
@@ -86,11 +102,30 @@ static void copy_io_done(struct io *io)
 		if (copy->record)
 			copy->record->bytes += copy->chunk_bytes;
 	}
-	copy->writing = !copy->writing;
-	if (copy->pump == PUMP_SUBMITTING)
-		copy->pump = PUMP_COMPLETED;
-	else
-		copy_pump(copy);
+	copy_io_end(copy);
+}
+
+/* The range is ours; the medium may have gone, or be sanitized, since the copy began. */
+static void copy_io_begin(struct copy *copy)
+{
+	struct scsi_lu *lu = copy->range.lu;
+	bool ready = (lu->conditions & ~(unsigned)LU_READ_ONLY) == 0 &&
+		     !(copy->writing && scsi_lu_is_write_protected(lu));
+
+	if (ready && !copy->task->aborted) {
+		io_submit(volume_layer(lu->volume), &copy->io);
+		return;
+	}
+	scsi_range_leave(&copy->range);
+	scsi_range_run(lu);
+	if (!ready)
+		fail_segment(copy->task, SENSE_COPY_DEVICE_FAILURE, copy->segment);
+	copy_io_end(copy);
+}
+
+static void copy_range_ready(struct scsi_range *range)
+{
+	copy_io_begin(container_of(range, struct copy, range));
 }
 
 /* The next read or write of the current segment. */
@@ -111,7 +146,12 @@ static void copy_submit(struct copy *copy)
 	copy->io.iov_count = 1;
 	copy->io.done = copy_io_done;
 	copy->io.owner = copy;
-	io_submit(volume_layer(lu->volume), &copy->io);
+	copy->range.lu = lu;
+	copy->range.lba = copy->io.offset_bytes / lu->block_bytes;
+	copy->range.blocks = copy->chunk_bytes / lu->block_bytes;
+	copy->range.ready = copy_range_ready;
+	if (scsi_range_enter(&copy->range))
+		copy_io_begin(copy);
 }
 
 /* Goes on to the next segment with something left; false: there is none. */

@@ -112,10 +112,10 @@ struct scsi_lu {
 	unsigned conditions; /* enum lu_condition */
 	struct sanitize *sanitize;
 	/* range.c */
-	unsigned atomic_count; /* atomic commands that have or wait for a range */
-	uint64_t range_ticket; /* of the next command */
+	unsigned atomic_count; /* atomic ranges, held or waited for */
 	bool range_running;
-	TAILQ_HEAD(range_list, scsi_task) range_waiting, range_ready;
+	TAILQ_HEAD(range_list, scsi_range) ranges; /* in the order in which they were asked for */
+	TAILQ_HEAD(range_queue, scsi_range) range_ready;
 	TAILQ_ENTRY(scsi_lu) entry;
 };
 
@@ -243,14 +243,13 @@ void scsi_task_io_done(struct io *io);
 
 /* The scratch buffer as the io's only iovec; false: no buffer, and the task has ended BUSY. */
 bool scsi_task_scratch(struct scsi_task *task, uint32_t bytes);
-/* Executes a task that has what it needs: checks again what may have changed while it waited. */
-void scsi_task_run(struct scsi_task *task);
 
-/* range.c.  True: TASK has its range and may run.  False: scsi_task_run is called when it has. */
-bool scsi_range_enter(struct scsi_task *task);
-/* The task ends: who waited only for it becomes ready. */
-void scsi_range_leave(struct scsi_task *task);
-/* Runs the ready ones; called when an ended task's done has run. */
+/* range.c.  True: RANGE (lu, lba, blocks, atomic, ready are set) may be used at once.  False: ready
+ * is called when its turn has come. */
+bool scsi_range_enter(struct scsi_range *range);
+/* Gives it back: who waited only for it becomes ready. */
+void scsi_range_leave(struct scsi_range *range);
+/* Calls the ready ones; after scsi_range_leave, when the caller has nothing half done. */
 void scsi_range_run(struct scsi_lu *lu);
 
 /* medium.c.  False: the medium is not in the condition the command needs; sense is set. */

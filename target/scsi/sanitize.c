@@ -269,7 +269,7 @@ static void sanitize_execute(struct scsi_task *task)
 	lu->conditions |= LU_SANITIZING;
 	loop_timer_set(lu->device->loop, &sanitize->timer, sanitize->due_ns);
 	/* All earlier commands are through; later ones are to fail, not to wait. */
-	scsi_range_leave(task);
+	scsi_range_leave(&task->range);
 	if (task->cdb[1] & BIT_IMMED)
 		scsi_task_end(task);
 	else

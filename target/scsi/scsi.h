@@ -61,6 +61,18 @@ struct scsi_target;
 struct scsi_lu;
 struct scsi_nexus;
 
+/* Blocks of a logical unit that somebody is about to touch (range.c; private to target/scsi). */
+struct scsi_range {
+	struct scsi_lu *lu;
+	uint64_t lba, blocks; /* blocks UINT64_MAX: all */
+	bool atomic;	      /* nobody else's access may come in between */
+	/* Called when a range that had to wait has its turn. */
+	void (*ready)(struct scsi_range *range);
+	uint8_t state; /* enum range_state; 0 while it is not in use */
+	uint32_t waits;
+	TAILQ_ENTRY(scsi_range) entry, queue_entry;
+};
+
 struct scsi_task {
 	/* filled by the transport before scsi_prepare */
 	struct scsi_nexus *nexus;
@@ -103,10 +115,7 @@ struct scsi_task {
 	uint8_t pump;		 /* UNMAP: whether its io is under way */
 	uint64_t sequence;	 /* order of entry into the task set */
 	struct buf *scratch;
-	uint8_t range_state;   /* enum range_state */
-	uint64_t range_ticket; /* order in which ranges were asked for */
-	uint32_t range_waits;  /* how many earlier ones are in the way */
-	TAILQ_ENTRY(scsi_task) range_entry;
+	struct scsi_range range; /* what it touches while it executes */
 };
 
 /* One target name.  A volume can be a LUN of several targets, but shares one scsi_lu. */

@@ -39,7 +39,7 @@ static void task_begin(struct scsi_task *task)
 	task->phase = TASK_IDLE;
 	task->step = 0;
 	task->scratch = NULL;
-	task->range_state = 0;
+	task->range.state = 0;
 	task->preempt_waiters = 0;
 }
 
@@ -98,8 +98,8 @@ void scsi_task_end(struct scsi_task *task)
 
 	assert(task->phase != TASK_IDLE);
 	task_set_leave(task);
-	if (task->range_state != 0)
-		scsi_range_leave(task);
+	if (task->range.state != 0)
+		scsi_range_leave(&task->range);
 	if (task->aborted)
 		task->status = SCSI_TASK_ABORTED;
 	task->scratch = buf_unref(task->scratch);
@@ -239,12 +239,31 @@ enum scsi_prepared scsi_prepare(struct scsi_task *task)
 	return prepared;
 }
 
-void scsi_task_run(struct scsi_task *task)
+/* Executes a task that has what it needs: checks again what may have changed while it waited. */
+static void task_run(struct scsi_task *task)
 {
 	if (task->aborted || (task->lu && !scsi_medium_is_ready(task)))
 		scsi_task_end(task);
 	else
 		task->command->execute(task);
+}
+
+static void task_range_ready(struct scsi_range *range)
+{
+	task_run(container_of(range, struct scsi_task, range));
+}
+
+static bool task_range_enter(struct scsi_task *task)
+{
+	struct scsi_range *range = &task->range;
+	bool whole = task->command->flags & SCSI_CMD_WHOLE_LU;
+
+	range->lu = task->lu;
+	range->lba = whole ? 0 : task->lba;
+	range->blocks = whole ? UINT64_MAX : task->blocks;
+	range->atomic = task->command->flags & SCSI_CMD_ATOMIC;
+	range->ready = task_range_ready;
+	return scsi_range_enter(range);
 }
 
 void scsi_execute(struct scsi_task *task)
@@ -253,8 +272,8 @@ void scsi_execute(struct scsi_task *task)
 	if (task->aborted) /* a reset is under way: done is on its way */
 		return;
 	task->phase = TASK_EXECUTING;
-	if (!(task->command->flags & SCSI_CMD_RANGE) || scsi_range_enter(task))
-		scsi_task_run(task);
+	if (!(task->command->flags & SCSI_CMD_RANGE) || task_range_enter(task))
+		task_run(task);
 }
 
 void scsi_task_release(struct scsi_task *task)

@@ -43,6 +43,6 @@ int control_call(const char *socket_path, const json_t *request, uint64_t timeou
 json_t *control_status(struct target *target);
 
 /* Executes one request (also for tests without a socket); always gives an answer object. */
-json_t *control_execute(struct loop *loop, struct target *target, const json_t *request);
+json_t *control_execute(struct loop *loop, struct target *target, const json_t *json);
 
 #endif

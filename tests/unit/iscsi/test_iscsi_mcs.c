@@ -90,6 +90,14 @@ static void make_read(struct bundle *b, unsigned index, uint8_t *bhs)
 	take_number(b, bhs);
 }
 
+/* While the drives are held. */
+static void start_read(struct bundle *b, unsigned index, uint8_t *bhs)
+{
+	make_read(b, index, bhs);
+	pdu_send(b->conn[index], bhs, NULL, 0);
+	pdu_expect_nothing(b->conn[index]);
+}
+
 static void make_write(struct bundle *b, unsigned index, uint8_t *bhs, uint16_t blocks)
 {
 	uint32_t before = b->conn[index]->cmd_sn;
@@ -318,9 +326,7 @@ static void test_task_management(void **state)
 
 	open_two(b);
 	fake_hold(b->f->target, true);
-	make_read(b, 0, bhs);
-	pdu_send(b->conn[0], bhs, NULL, 0);
-	pdu_expect_nothing(b->conn[0]);
+	start_read(b, 0, bhs);
 	pdu_tmf(b->conn[1], tmf, TMF_ABORT_TASK, bhs_itt(bhs), get_be32(bhs + BHS_CMD_SN));
 	put_be32(tmf + BHS_CMD_SN, b->conn[0]->cmd_sn);
 	pdu_send(b->conn[1], tmf, NULL, 0);
@@ -378,12 +384,8 @@ static void test_loss(void **state)
 
 	open_two(b);
 	fake_hold(b->f->target, true);
-	make_read(b, 0, first);
-	pdu_send(b->conn[0], first, NULL, 0);
-	pdu_expect_nothing(b->conn[0]);
-	make_read(b, 1, second);
-	pdu_send(b->conn[1], second, NULL, 0);
-	pdu_expect_nothing(b->conn[1]);
+	start_read(b, 0, first);
+	start_read(b, 1, second);
 	pdu_client_close(b->conn[0]);
 	assert_int_equal(b->f->server->session_count, 1);
 	fake_hold(b->f->target, false);
@@ -405,9 +407,7 @@ static void test_replacement(void **state)
 
 	open_two(b);
 	fake_hold(b->f->target, true);
-	make_read(b, 1, bhs);
-	pdu_send(b->conn[1], bhs, NULL, 0);
-	pdu_expect_nothing(b->conn[1]);
+	start_read(b, 1, bhs);
 	again->cid = b->conn[1]->cid;
 	again->tsih = b->conn[0]->tsih;
 	again->cmd_sn = b->conn[0]->cmd_sn;
@@ -416,9 +416,7 @@ static void test_replacement(void **state)
 	pdu_login_send(again, 0x87, NULL, 0);
 	pdu_expect_nothing(again);
 	assert_true(b->conn[1]->closed);
-	make_read(b, 0, other); /* the first connection goes on */
-	pdu_send(b->conn[0], other, NULL, 0);
-	pdu_expect_nothing(b->conn[0]);
+	start_read(b, 0, other);
 	fake_hold(b->f->target, false);
 	assert_int_equal(pdu_expect(again, OP_LOGIN_RESPONSE).bhs[BHS_FLAGS], 0x87);
 	expect_read(b, 0, other);
@@ -436,9 +434,7 @@ static void test_replacement_of_the_dying(void **state)
 
 	open_two(b);
 	fake_hold(b->f->target, true);
-	make_read(b, 1, bhs);
-	pdu_send(b->conn[1], bhs, NULL, 0);
-	pdu_expect_nothing(b->conn[1]);
+	start_read(b, 1, bhs);
 	again->cid = b->conn[1]->cid;
 	again->tsih = b->conn[0]->tsih;
 	again->cmd_sn = b->conn[0]->cmd_sn;
@@ -482,9 +478,7 @@ static void test_logout_of_one(void **state)
 	logout_send(b, 0, LOGOUT_CONNECTION, 9);
 	expect_logout(b, 0, LOGOUT_NO_CID);
 	fake_hold(b->f->target, true);
-	make_read(b, 1, bhs);
-	pdu_send(b->conn[1], bhs, NULL, 0);
-	pdu_expect_nothing(b->conn[1]);
+	start_read(b, 1, bhs);
 	logout_send(b, 0, LOGOUT_CONNECTION, 1); /* the other one */
 	pdu_expect_nothing(b->conn[0]);
 	logout_send(b, 0, LOGOUT_CONNECTION, 1); /* it is leaving already */
@@ -512,9 +506,7 @@ static void test_logout_and_loss(void **state)
 		b->conn[0]->cmd_sn = 1;
 		open_two(b);
 		fake_hold(b->f->target, true);
-		make_read(b, 1, bhs);
-		pdu_send(b->conn[1], bhs, NULL, 0);
-		pdu_expect_nothing(b->conn[1]);
+		start_read(b, 1, bhs);
 		logout_send(b, 0, LOGOUT_CONNECTION, 1);
 		pdu_expect_nothing(b->conn[0]);
 		pdu_client_close(b->conn[lost]);
@@ -538,9 +530,7 @@ static void test_logout_of_all(void **state)
 
 	open_two(b);
 	fake_hold(b->f->target, true);
-	make_read(b, 1, bhs);
-	pdu_send(b->conn[1], bhs, NULL, 0);
-	pdu_expect_nothing(b->conn[1]);
+	start_read(b, 1, bhs);
 	logout_send(b, 0, LOGOUT_SESSION, 0);
 	pdu_expect_nothing(b->conn[0]);
 	assert_int_equal(open_with(b, 2, NULL, 0), 0x020a); /* nobody joins any more */
@@ -561,9 +551,7 @@ static void test_logout_of_all_and_loss(void **state)
 
 	open_two(b);
 	fake_hold(b->f->target, true);
-	make_read(b, 1, bhs);
-	pdu_send(b->conn[1], bhs, NULL, 0);
-	pdu_expect_nothing(b->conn[1]);
+	start_read(b, 1, bhs);
 	logout_send(b, 0, LOGOUT_SESSION, 0);
 	pdu_expect_nothing(b->conn[0]);
 	pdu_client_close(b->conn[0]);

@@ -4,8 +4,6 @@
  */
 #include "tests/unit/iscsi/fixture.h"
 
-#include <stdio.h>
-
 #define NAMES "InitiatorName=iqn.2026-11.test.sanlab:client\0TargetName=" TARGET_NAME
 
 enum { CONNECTIONS = 3 };
@@ -83,10 +81,8 @@ static void take_number(struct bundle *b, uint8_t *bhs)
 
 static void make_read(struct bundle *b, unsigned index, uint8_t *bhs)
 {
-	uint32_t before = b->conn[index]->cmd_sn;
-
 	pdu_read10(b->conn[index], bhs, 0, 8);
-	b->conn[index]->cmd_sn = before;
+	b->conn[index]->cmd_sn--;
 	take_number(b, bhs);
 }
 
@@ -100,10 +96,8 @@ static void start_read(struct bundle *b, unsigned index, uint8_t *bhs)
 
 static void make_write(struct bundle *b, unsigned index, uint8_t *bhs, uint16_t blocks)
 {
-	uint32_t before = b->conn[index]->cmd_sn;
-
 	pdu_write10(b->conn[index], bhs, 0, blocks, FLAG_FINAL);
-	b->conn[index]->cmd_sn = before;
+	b->conn[index]->cmd_sn--;
 	take_number(b, bhs);
 }
 
@@ -139,7 +133,7 @@ static void test_two(void **state)
 	open_two(b);
 	for (unsigned i = 0; i < 64; i++)
 		expect_alive(b, i * 7 % 3 % 2);
-	/* Numbers of answers are each connection's own: the clients have checked them. */
+	/* Answers are numbered by connection: the clients have checked that. */
 	assert_int_equal(b->conn[0]->exp_stat_sn + b->conn[1]->exp_stat_sn, 2 * 3 + 64);
 }
 
@@ -150,7 +144,6 @@ static void test_limits(void **state)
 	assert_int_equal(open_with(b, 0, PDU_KEYS("MaxConnections=2")), 0);
 	assert_int_equal(open_with(b, 1, NULL, 0), 0);
 	assert_int_equal(open_with(b, 2, NULL, 0), 0x0206);
-	expect_alive(b, 0);
 	expect_alive(b, 1);
 	pdu_client_close(b->conn[1]);
 	assert_int_equal(open_with(b, 2, NULL, 0), 0);

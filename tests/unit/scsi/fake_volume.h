@@ -23,9 +23,9 @@ struct volume {
 	uint64_t slice_bytes;
 	const struct member *slices[4];
 	const char *state_dir; /* NULL: nothing persists */
-	uint8_t *data;	 /* NULL: reads give zeroes, writes vanish (for huge sizes) */
-	bool deferred;	 /* keep ios until fake_volume_release */
-	int fail_status; /* what the next ios end with, without touching data */
+	uint8_t *data;	       /* NULL: reads give zeroes, writes vanish (for huge sizes) */
+	bool deferred;	       /* keep ios until fake_volume_release */
+	int fail_status;       /* what the next ios end with, without touching data */
 	struct io *held, **held_tail;
 	unsigned held_count;
 	unsigned reads, writes, flushes, unmaps;

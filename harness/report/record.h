@@ -24,7 +24,8 @@ struct record_stream {
 struct record_path {
 	char *host, *volume, *portal, *state;
 	unsigned index;
-	uint64_t ios, reads, writes, read_bytes, write_bytes, errors, retries, reissued, losses, logins;
+	uint64_t ios, reads, writes, read_bytes, write_bytes, errors, retries, reissued, losses,
+	    logins;
 	double share; /* of its volume's I/Os in the window */
 	struct hist latency;
 };
@@ -39,15 +40,15 @@ struct record_path_sample {
 };
 
 struct record_sample {
-	uint64_t at_ns, length_ns; /* end of the sample, its length */
-	bool measured;             /* inside the window (not warm-up) */
+	uint64_t at_ns, length_ns;	      /* end of the sample, its length */
+	bool measured;			      /* inside the window (not warm-up) */
 	struct record_stream_sample *streams; /* stream_count */
 	struct record_path_sample *paths;     /* path_count */
 };
 
 struct record_marker { /* faults, path states, phases */
 	uint64_t at_ns;
-	char *kind; /* "fault", "path", "phase" */
+	char *kind;		      /* "fault", "path", "phase" */
 	char *host, *volume, *portal; /* may be NULL */
 	char *text;
 };
@@ -55,7 +56,7 @@ struct record_marker { /* faults, path states, phases */
 enum verdict_status { VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP };
 
 struct record_verdict {
-	char *id;   /* "achieved-iops", "db-read-latency mbx1/db1", ... */
+	char *id; /* "achieved-iops", "db-read-latency mbx1/db1", ... */
 	enum verdict_status status;
 	char *text; /* "average database read latency 1.2 ms (limit 20 ms)" */
 	json_t *evidence;

@@ -31,10 +31,10 @@ struct mpio;
 
 /* ---- the lab file's part ---- */
 struct mpio_config {
-	int policy;              /* index into mpio_policy_names */
-	uint64_t rr_ios;         /* round-robin: I/Os before the next path, default 1 */
+	int policy;		 /* index into mpio_policy_names */
+	uint64_t rr_ios;	 /* round-robin: I/Os before the next path, default 1 */
 	uint64_t preferred_path; /* failover-only */
-	uint64_t no_path_ns;     /* how long I/O waits for a path, default 20 s (PDORemovePeriod) */
+	uint64_t no_path_ns;	 /* how long I/O waits for a path, default 20 s (PDORemovePeriod) */
 	uint64_t reconnect_min_ns, reconnect_max_ns; /* back-off, default 250 ms .. 4 s */
 	uint64_t io_timeout_ns, keepalive_ns, tcp_user_timeout_ns, login_timeout_ns;
 	uint64_t max_retries; /* BUSY, unit attention and the like on one io, default 30 */
@@ -54,7 +54,7 @@ extern const char *const mpio_path_state_names[];
 /* The per-path ledger. */
 struct mpio_ledger {
 	uint64_t ios, reads, writes, read_bytes, write_bytes; /* completed with success */
-	uint64_t errors;   /* sense or status that ended an io */
+	uint64_t errors;				      /* sense or status that ended an io */
 	uint64_t retries;  /* same-path or other-path retries after BUSY, UA, ... */
 	uint64_t reissued; /* I/Os taken away from this path when it was lost */
 	uint64_t losses, logins;

@@ -26,9 +26,9 @@
 
 enum path_result {
 	PATH_OK,
-	PATH_SENSE, /* CHECK CONDITION: sense_key, asc, ascq */
-	PATH_STATUS, /* another SCSI status: scsi_status (BUSY, TASK SET FULL, ...) */
-	PATH_LOST,  /* the connection ended before an answer came: outcome unknown */
+	PATH_SENSE,    /* CHECK CONDITION: sense_key, asc, ascq */
+	PATH_STATUS,   /* another SCSI status: scsi_status (BUSY, TASK SET FULL, ...) */
+	PATH_LOST,     /* the connection ended before an answer came: outcome unknown */
 	PATH_NOT_SENT, /* refused before anything was sent: no slot, not up */
 };
 
@@ -36,7 +36,7 @@ struct path_io {
 	/* filled by the submitter */
 	enum io_op op;
 	unsigned flags; /* enum io_flag */
-	uint64_t lba;   /* in blocks of the path's block_bytes */
+	uint64_t lba;	/* in blocks of the path's block_bytes */
 	uint32_t blocks;
 	const struct iovec *iov; /* valid until done; on PATH_LOST free only after done */
 	unsigned iov_count;
@@ -61,8 +61,8 @@ struct path_identity {
 	uint32_t block_bytes;
 	uint64_t blocks;
 	uint16_t target_port_group, relative_port; /* 0: not told */
-	uint32_t max_transfer_blocks;              /* VPD b0, 0: no limit told */
-	uint32_t max_unmap_blocks;                 /* VPD b0, 0: no limit told */
+	uint32_t max_transfer_blocks;		   /* VPD b0, 0: no limit told */
+	uint32_t max_unmap_blocks;		   /* VPD b0, 0: no limit told */
 	bool write_protected;
 	bool can_unmap;
 	char vendor[9], product[17], revision[5];
@@ -77,13 +77,13 @@ struct path_config {
 	const char *target; /* IQN */
 	unsigned lun;
 	const char *initiator_name;
-	const char *user, *password; /* CHAP, NULL: none */
-	uint32_t isid_qualifier;     /* distinct per path of one initiator: own I_T nexus each */
-	uint64_t login_timeout_ns;   /* 0: 5 s */
+	const char *user, *password;  /* CHAP, NULL: none */
+	uint32_t isid_qualifier;      /* distinct per path of one initiator: own I_T nexus each */
+	uint64_t login_timeout_ns;    /* 0: 5 s */
 	uint64_t tcp_user_timeout_ns; /* 0: 2 s */
-	uint64_t keepalive_ns;       /* NOP interval when idle or stuck; 0: 1 s */
-	uint64_t io_timeout_ns;      /* no answer for that long: the path counts as lost; 0: 5 s */
-	unsigned max_in_flight;      /* 0: 128 */
+	uint64_t keepalive_ns;	      /* NOP interval when idle or stuck; 0: 1 s */
+	uint64_t io_timeout_ns;	      /* no answer for that long: the path counts as lost; 0: 5 s */
+	unsigned max_in_flight;	      /* 0: 128 */
 	bool header_digest;
 	/* Called on the loop; WHY (DOWN) is one line a person can read. */
 	void (*event)(void *arg, struct path *path, enum path_event event, const char *why);
@@ -106,7 +106,7 @@ struct path {
 	unsigned in_flight;
 	uint64_t in_flight_bytes;
 	struct path_identity identity; /* valid while up */
-	char redirected_to[64];        /* the portal a login redirection led to, "" if none */
+	char redirected_to[64];	       /* the portal a login redirection led to, "" if none */
 };
 
 int path_new_iscsi(struct loop *loop, const struct path_config *config, struct path **ret_path);

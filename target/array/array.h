@@ -60,11 +60,11 @@ struct volume_config {
 	const char *pool;
 	uint64_t size_bytes;
 	bool thin;
-	uint64_t block_bytes; /* logical block: 512 or 4096 */
+	uint64_t block_bytes;	       /* logical block: 512 or 4096 */
 	uint64_t physical_block_bytes; /* 512 or 4096, at least block_bytes */
-	bool read_only;	      /* initiators find it write-protected */
-	bool removable;	      /* initiators can eject and load it */
-	double thin_threshold; /* of the pool's space; 0: none */
+	bool read_only;		       /* initiators find it write-protected */
+	bool removable;		       /* initiators can eject and load it */
+	double thin_threshold;	       /* of the pool's space; 0: none */
 };
 
 enum group_style { GROUP_STYLE_EQUALLOGIC, GROUP_STYLE_LUN };

@@ -4,6 +4,7 @@
  */
 #include "target/iscsi/params.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,8 +170,12 @@ static bool number_parse(const char *text, uint32_t *ret_value)
 	const char *digits = hex ? text + 2 : text;
 	unsigned long value;
 
-	if (*digits == '\0' ||
-	    strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789") != strlen(digits))
+	/* strtoul itself would take blanks and signs. */
+	for (const char *at = digits; *at; at++) {
+		if (!(hex ? isxdigit((unsigned char)*at) : isdigit((unsigned char)*at)))
+			return false;
+	}
+	if (*digits == '\0')
 		return false;
 	errno = 0;
 	value = strtoul(digits, NULL, hex ? 16 : 10);

@@ -14,8 +14,9 @@
 #include "target/scsi/scsi.h"
 #include "target/scsi/sense.h"
 
-/* Advertised as MAXIMUM TRANSFER LENGTH in VPD b0 and enforced. */
-#define SCSI_MAX_TRANSFER_BYTES (8 * MIB)
+/* Advertised as MAXIMUM TRANSFER LENGTH in VPD b0 and enforced.  No less than the OPTIMAL UNMAP
+ * GRANULARITY: QEMU aborts when it cannot write zeros to a whole granule at once. */
+#define SCSI_MAX_TRANSFER_BYTES (16 * MIB)
 /* OPTIMAL TRANSFER LENGTH: the largest class buf_pool recycles. */
 #define SCSI_OPTIMAL_TRANSFER_BYTES MIB
 /* UNMAP frees whole pages of the pool, so limits count in pages; at most 2^20 blocks a

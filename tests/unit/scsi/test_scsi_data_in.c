@@ -169,7 +169,7 @@ static void test_vpd_serial_and_limits(void **state)
 	data = run_good(&request, fixture->a, LUN_THIN, CDB(0x12, 1, 0xb0, 0, 0xff, 0));
 	assert_int_equal(get_be16(data + 2), 60);
 	assert_int_equal(get_be16(data + 6), 8);
-	assert_int_equal(get_be32(data + 8), 16384);
+	assert_int_equal(get_be32(data + 8), 32768);
 	assert_int_equal(get_be32(data + 12), 2048);
 	assert_int_equal(get_be32(data + 20), 34 * 30720);
 	assert_int_equal(get_be32(data + 24), 256);

@@ -85,10 +85,10 @@ static void test_ranges(void **state)
 	    {UINT64_MAX, 0, 0x052100},
 	    {UINT64_MAX, 1, 0x052100},
 	    {UINT64_MAX, 2, 0x052100},
-	    {UINT64_MAX - 1, 16384, 0x052100},
+	    {UINT64_MAX - 1, 32768, 0x052100},
 	    {0, THIN_BLOCKS, 0},
-	    {0, 16384, 0x052100},
-	    {0, 16385, 0x052400},
+	    {0, 32768, 0x052100},
+	    {0, 32769, 0x052400},
 	    {0, UINT32_MAX, 0x052400},
 	};
 	static const uint8_t opcodes[] = {0x88, 0x8a, 0x8f};

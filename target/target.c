@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/knob.h"
 #include "target/export.h"
 #include "target/scsi/alua.h"
 #include "target/security.h"
@@ -113,9 +114,12 @@ static int serve_exports(struct target *target)
 int target_start(struct loop *loop, const struct group_config *config, const char *lab_name,
 		 uint64_t seed, struct target **ret_target, struct err *err)
 {
-	struct target *target = calloc(1, sizeof(*target));
-	int r;
+	struct target *target;
+	int r = knobs_load(err);
 
+	if (r)
+		return r;
+	target = calloc(1, sizeof(*target));
 	if (!target)
 		return err_set(err, -ENOMEM, "out of memory");
 	target->loop = loop;

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,17 @@ static void handle_signals(struct loop *loop)
 	signalled_loop = loop;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+}
+
+/* A connection is a descriptor, and the usual soft limit of 1024 is low for a target. */
+static void allow_descriptors(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 }
 
 static void stdin_ready(void *arg, uint32_t ready)
@@ -106,6 +118,7 @@ int cmd_target(const struct cli_args *args)
 		lab_free(lab);
 		return EXIT_USAGE;
 	}
+	allow_descriptors();
 	r = loop_new_real(&loop);
 	if (r)
 		err_set(&err, r, "cannot make an event loop");

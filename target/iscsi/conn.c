@@ -19,13 +19,30 @@ static void timer_fired(void *arg)
 		iscsi_conn_kill(conn);
 }
 
+bool iscsi_conn_make_room(struct iscsi_server *server)
+{
+	struct iscsi_conn *conn;
+
+	/* Oldest first.  Those that wait for an old session have logged in in all but name; those
+	 * that have been refused are only given time to read so. */
+	for (conn = TAILQ_FIRST(&server->conns); conn; conn = TAILQ_NEXT(conn, entry)) {
+		if ((conn->state == CONN_LOGIN && !conn->login_waiting) ||
+		    (conn->state == CONN_FLUSH && !conn->session)) {
+			iscsi_conn_kill(conn);
+			iscsi_conn_free(conn);
+			return true;
+		}
+	}
+	return false;
+}
+
 struct iscsi_conn *iscsi_conn_new(struct iscsi_portal *portal, const char *local_host,
 				  const struct iscsi_shell_ops *shell, void *shell_arg)
 {
 	struct iscsi_server *server = portal->server;
 	struct iscsi_conn *conn;
 
-	if (server->conn_count >= ISCSI_MAX_CONNECTIONS)
+	if (server->conn_count >= ISCSI_MAX_CONNECTIONS && !iscsi_conn_make_room(server))
 		return NULL;
 	conn = calloc(1, sizeof *conn);
 	if (!conn)

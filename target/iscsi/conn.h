@@ -121,6 +121,9 @@ struct iscsi_conn *iscsi_conn_new(struct iscsi_portal *portal, const char *local
 				  const struct iscsi_shell_ops *shell, void *shell_arg);
 /* Where the peer is: its address as text, for access rules. */
 void iscsi_conn_set_peer(struct iscsi_conn *conn, const char *host);
+/* Ends the connection that has been at its login for the longest time: whoever only connects must
+ * not keep others out.  False: there is none.  Not from within a connection's own functions. */
+bool iscsi_conn_make_room(struct iscsi_server *server);
 /* Room for the next bytes: 1 or 2 entries; 0 while reading is paused. */
 unsigned iscsi_conn_rx_iov(struct iscsi_conn *conn, struct iovec iov[2]);
 /* BYTES have been put there.  0: only goes on with what is buffered. */

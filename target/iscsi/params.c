@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/knob.h"
+
 enum key_rule {
 	RULE_DIGEST,	  /* list: the first of the initiator's that we can do */
 	RULE_OR,	  /* boolean */
@@ -247,6 +249,8 @@ static void offer_digest(struct iscsi_params *params, const struct key *key, con
 		}
 		at += size + (at[size] == ',');
 	}
+	if (knobs.digests && iscsi_list_has(value, digest_names[1]))
+		best = 1;
 	if (best == ARRAY_SIZE(digest_names)) {
 		iscsi_text_add(out, key->name, "Reject");
 		return;
@@ -421,6 +425,7 @@ void iscsi_params_declare(struct iscsi_negotiation *negotiation, struct iscsi_te
 	if (negotiation->declared)
 		return;
 	negotiation->declared = true;
-	negotiation->params.max_recv_bytes = ISCSI_MRDSL;
-	iscsi_text_add_number(out, "MaxRecvDataSegmentLength", ISCSI_MRDSL);
+	negotiation->params.max_recv_bytes =
+	    knobs.small_mrdsl_bytes > 0 ? knobs.small_mrdsl_bytes : ISCSI_MRDSL;
+	iscsi_text_add_number(out, "MaxRecvDataSegmentLength", negotiation->params.max_recv_bytes);
 }

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "target/iscsi/server.h"
+#include "target/iscsi/conn.h"
 
-enum { LISTEN_BACKLOG = 128, ACCEPTS_PER_TURN = 64 };
+/* A crowd that connects at once must not make others wait for TCP to try again, which takes a
+ * second. */
+enum { LISTEN_BACKLOG = 4096, ACCEPTS_PER_TURN = 64 };
 #define NO_DESCRIPTORS_NS (100 * NS_PER_MS)
 
 struct iscsi_listener {
@@ -73,6 +75,8 @@ static void accept_ready(void *arg, uint32_t ready)
 			continue;
 		}
 		if (errno == EINTR || errno == ECONNABORTED)
+			continue;
+		if (errno == EMFILE && iscsi_conn_make_room(listener->portal->server))
 			continue;
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			log_debug("portal %s: %s; accepting again later",

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/knob.h"
 #include "target/iscsi/conn.h"
 
 enum { READS_PER_TURN = 4, DISCARD_BYTES = 16384, USER_TIMEOUT_MS = 30000 };
@@ -26,6 +27,7 @@ struct iscsi_socket {
 	struct iscsi_conn *conn; /* NULL: closed */
 	struct loop_watch watch;
 	struct loop_task task;
+	uint32_t read_most, write_most; /* bytes a call; 0: any.  Set by knobs of tests */
 	unsigned busy; /* functions of this file on the stack: the last one out frees */
 	bool blocked;  /* the socket takes no more */
 	bool shut;     /* our side is done */
@@ -71,6 +73,19 @@ static void shell_closed(void *arg)
 
 static const struct iscsi_shell_ops shell_ops = {shell_wake, shell_closed, shell_reset};
 
+/* Cuts a vector to its first MOST bytes; what is left of its N entries. */
+static unsigned iov_cut(struct iovec *iov, unsigned n, size_t most)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (iov[i].iov_len >= most) {
+			iov[i].iov_len = most;
+			return i + 1;
+		}
+		most -= iov[i].iov_len;
+	}
+	return n;
+}
+
 static void discard_input(struct iscsi_socket *socket)
 {
 	static __thread uint8_t nowhere[DISCARD_BYTES];
@@ -89,6 +104,8 @@ static void read_input(struct iscsi_socket *socket)
 
 		if (n == 0)
 			break;
+		if (socket->read_most > 0)
+			n = iov_cut(iov, n, socket->read_most);
 		got = readv(socket->watch.fd, iov, (int)n);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -114,8 +131,11 @@ static void write_output(struct iscsi_socket *socket)
 
 	while (!socket->blocked && (n = iscsi_conn_tx_iov(socket->conn, iov, TX_IOV_MAX)) > 0) {
 		struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
-		ssize_t sent = sendmsg(socket->watch.fd, &message, MSG_NOSIGNAL);
+		ssize_t sent;
 
+		if (socket->write_most > 0)
+			message.msg_iovlen = n = iov_cut(iov, n, socket->write_most);
+		sent = sendmsg(socket->watch.fd, &message, MSG_NOSIGNAL);
 		if (sent >= 0) {
 			socket->blocked = (uint64_t)sent < iov_bytes(iov, n);
 			iscsi_conn_sent(socket->conn, (size_t)sent);
@@ -223,6 +243,8 @@ int iscsi_socket_open(struct iscsi_portal *portal, int fd)
 	host_of(fd, false, host, sizeof host);
 	host_of(fd, true, peer, sizeof peer);
 	sock->loop = portal->server->loop;
+	sock->read_most = knobs.split_reads_bytes;
+	sock->write_most = knobs.small_writes_bytes;
 	loop_task_init(&sock->task, socket_flush, sock);
 	sock->watch = (struct loop_watch){.fd = fd, .fn = socket_ready, .arg = sock};
 	r = loop_watch_add(sock->loop, &sock->watch, EPOLLIN);

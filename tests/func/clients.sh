@@ -30,7 +30,7 @@ done
 iscsi-readcapacity16 "$url" | grep -q 'Total size:1073741824' || fail "iscsi-readcapacity16"
 timeout 20 iscsi-perf -m 32 -b 8 -r -t 2 "$url" >"$WORK/perf" 2>&1 || fail "iscsi-perf: $(cat "$WORK/perf")"
 
-head -c 50000000 /dev/urandom >"$WORK/image"
+head -c $((${CLIENTS_IMAGE_MIB:-48} << 20)) /dev/urandom >"$WORK/image"
 truncate -s 1G "$WORK/image"
 qemu-img convert -n -f raw -O raw "$WORK/image" "$url" || fail "qemu-img convert onto the volume"
 # Back through a member portal, not the group's: another path to the same volume.

@@ -33,8 +33,8 @@ attach() {
 	start_multipathd /tmp/multipath.conf || die multipathd
 	iscsiadm -m discovery -t sendtargets -p "127.0.0.1:${VMLAB_PORTS%% *}" || die discovery
 	iscsiadm -m node -T "$IQN" --login || die login
-	wait_for 30 two_paths_active || { multipath -v3 -ll; die 'no two active paths'; }
-	wait_for 10 test -b $MAP || die "no $MAP"
+	wait_for 90 two_paths_active || { multipath -v3 -ll; die 'no two active paths'; }
+	wait_for 30 test -b $MAP || die "no $MAP"
 	multipath -ll
 }
 two_paths_active() { [ "$(multipathd show paths raw format '%d %t' | grep -c active)" = 2 ]; }

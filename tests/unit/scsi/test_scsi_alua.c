@@ -48,7 +48,7 @@ static void report(struct scsi_nexus *nexus, unsigned lun, uint16_t group, uint8
 
 static unsigned state_of(struct scsi_nexus *nexus, uint16_t group)
 {
-	uint8_t raw[12];
+	uint8_t raw[12] = {0};
 
 	report(nexus, LUN_THIN, group, raw);
 	return raw[0] & 0x0f;
@@ -302,12 +302,13 @@ static void test_bounds(void **state)
 	assert_int_equal(scsi_alua_set(lu, 9, ALUA_STANDBY, 0), -ENOENT);
 	assert_int_equal(scsi_alua_set(lu, 1, ALUA_STANDBY, 61 * NS_PER_S), -ERANGE);
 	assert_int_equal(scsi_alua_state(lu, 9, &parsed), -ENOENT);
-	for (uint16_t group = 3; group <= ALUA_GROUPS_MAX; group++)
-		assert_int_equal(scsi_port_add(fixture->device, group, group), group - 1);
+	for (int group = 3; group <= ALUA_GROUPS_MAX; group++)
+		assert_int_equal(scsi_port_add(fixture->device, (uint16_t)group, (uint16_t)group),
+				 group - 1);
 	assert_int_equal(scsi_port_add(fixture->device, 99, 99), -ENOSPC);
 	assert_null(scsi_nexus_new(fixture->target, "iqn.2026-11.test:c", isid, 99, 99));
-	for (uint16_t port = 1000; port < 1000 + ALUA_PORTS_MAX - 16; port++)
-		assert_int_equal(scsi_port_add(fixture->device, 1, port), 0);
+	for (int port = 1000; port < 1000 + ALUA_PORTS_MAX - 16; port++)
+		assert_int_equal(scsi_port_add(fixture->device, 1, (uint16_t)port), 0);
 	assert_int_equal(scsi_port_add(fixture->device, 1, 5000), -ENOSPC);
 	request_expect(fixture->a, LUN_THIN, CDB(0xa3, 0x0a, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0), NULL, 0,
 		       0);

@@ -177,7 +177,7 @@ static void test_vpd_serial_and_limits(void **state)
 	request_release(&request);
 	data = run_good(&request, fixture->a, LUN_THICK, CDB(0x12, 1, 0xb0, 0, 0xff, 0));
 	assert_int_equal(get_be16(data + 6), 1);
-	assert_int_equal(get_be32(data + 8), 2048);
+	assert_int_equal(get_be32(data + 8), 4096);
 	assert_int_equal(get_be32(data + 20), 0);
 	assert_int_equal(get_be32(data + 24), 0);
 	request_release(&request);

@@ -52,7 +52,7 @@ static void array_close(void)
 struct real_target *fuzz_target_begin(void)
 {
 	if (!the_target.group) {
-		MUST(real_target_array_open(&the_target) == 0);
+		MUST(real_target_array_open(&the_target, NULL) == 0);
 		atexit(array_close);
 	}
 	MUST(real_target_serve(&the_target) == 0);

@@ -194,6 +194,11 @@ static int compare_times(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+static double milliseconds(uint64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
 static int run_crowd(unsigned count, unsigned logins)
 {
 	static uint64_t times_ns[PEERS_MAX];
@@ -217,8 +222,8 @@ static int run_crowd(unsigned count, unsigned logins)
 	}
 	qsort(times_ns, logins, sizeof times_ns[0], compare_times);
 	printf("%u hostile peers (%u came back), %u good logins: median %.1f ms, longest %.1f ms\n",
-	       count, returns, logins, (double)times_ns[logins / 2] / (double)NS_PER_MS,
-	       (double)times_ns[logins - 1] / (double)NS_PER_MS);
+	       count, returns, logins, milliseconds(times_ns[logins / 2]),
+	       milliseconds(times_ns[logins - 1]));
 	return 0;
 }
 
@@ -248,7 +253,7 @@ static unsigned number(const char *text)
 	unsigned long value = strtoul(text, &end, 10);
 
 	if (*end || value == 0 || value > PEERS_MAX) {
-		fprintf(stderr, "hostile_peers: %s: a number from 1 to %u\n", text, PEERS_MAX);
+		fprintf(stderr, "hostile_peers: %s: a number from 1 to %d\n", text, PEERS_MAX);
 		exit(2);
 	}
 	return (unsigned)value;

@@ -19,7 +19,7 @@ int real_setup(void **state)
 	struct real_fixture *f = calloc(1, sizeof *f);
 
 	assert_non_null(f);
-	assert_int_equal(real_target_array_open(&f->target), 0);
+	assert_int_equal(real_target_array_open(&f->target, NULL), 0);
 	assert_int_equal(real_target_serve(&f->target), 0);
 	f->pattern = malloc(REAL_MOST_BYTES);
 	f->back = malloc(REAL_MOST_BYTES);

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/iscsi/pdu_client.h"
 #include "tests/iscsi/real_target.h"
+#include "tests/unit/iscsi/pdu_client.h"
 
 enum { REAL_CLIENTS = 4, REAL_MOST_BYTES = 1 << 20 };
 

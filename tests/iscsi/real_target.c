@@ -23,15 +23,19 @@ static int level_index(const char *name)
 }
 
 static void pool_fill(struct real_target *target, unsigned index, const char *name,
-		      enum drive_timing timing)
+		      enum drive_timing timing, const char *directory)
 {
+	if (directory)
+		snprintf(target->places[index], sizeof target->places[index], "%s/%s", directory,
+			 name);
 	target->members[index] = (struct member_config){
 	    .name = name,
 	    .drives = {.count = REAL_DRIVES, .size_bytes = 4 * REAL_VOLUME_BYTES},
 	    .raid = level_index("raid0"),
 	    .chunk_bytes = 64 * KIB,
 	    .timing = timing,
-	    .store_kind = "memory",
+	    .store_kind = directory ? "file" : "memory",
+	    .store_place = directory ? target->places[index] : NULL,
 	};
 	target->pools[index] =
 	    (struct pool_config){.name = name, .members = {&target->members[index], 1}};
@@ -47,15 +51,16 @@ static void volume_fill(struct real_target *target, enum real_lun lun, const cha
 						      .block_bytes = block_bytes};
 }
 
-int real_target_array_open(struct real_target *target)
+int real_target_array_open(struct real_target *target, const char *directory)
 {
 	struct group_config config = {.style = GROUP_STYLE_LUN};
 	struct err err = {0};
 	int r;
 
 	memset(target, 0, sizeof *target);
-	pool_fill(target, 0, "fast", DRIVE_TIMING_NONE);
-	pool_fill(target, 1, "slow", DRIVE_TIMING_MODELLED);
+	target->has_files = directory;
+	pool_fill(target, 0, "fast", DRIVE_TIMING_NONE, directory);
+	pool_fill(target, 1, "slow", DRIVE_TIMING_MODELLED, directory);
 	volume_fill(target, REAL_LUN_FAST, "fast0", "fast", true, 512);
 	volume_fill(target, REAL_LUN_SLOW, "slow0", "slow", true, 512);
 	volume_fill(target, REAL_LUN_THICK, "thick0", "fast", false, 4096);
@@ -130,6 +135,8 @@ int real_target_serve(struct real_target *target)
 	if (target->server)
 		r = exports_open(target->loop, target->pool, target->group, GROUP_STYLE_LUN, "unit",
 				 &target->exports);
+	if (r == 0 && target->has_files)
+		r = scsi_device_restore(target->exports.device, NULL);
 	for (size_t i = 0; r == 0 && i < target->exports.count; i++)
 		r = iscsi_server_add_target(target->server, target->exports.targets[i]);
 	if (r == 0) {

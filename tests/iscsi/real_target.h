@@ -33,10 +33,12 @@ struct real_target {
 	struct pool_config pools[2];
 	struct member_config members[2];
 	struct volume_config volumes[REAL_LUN_COUNT];
+	char places[2][128]; /* of file stores */
+	bool has_files;
 };
 
-/* 0 or a negative errno. */
-int real_target_array_open(struct real_target *target);
+/* In memory, or on file stores in DIRECTORY (not NULL).  0 or a negative errno. */
+int real_target_array_open(struct real_target *target, const char *directory);
 void real_target_array_close(struct real_target *target);
 int real_target_serve(struct real_target *target);
 /* Ends all sessions.  False: something of them has stayed behind. */

@@ -124,6 +124,35 @@ static void bug_03_login_byte_by_byte(void **state)
 	assert_in_range(seconds, 10, 30);
 }
 
+/* When there is no room any more, those that have been at their login for longest make it. */
+static void bug_03_full_server_makes_room(void **state)
+{
+	struct real_fixture *f = *state;
+	struct iscsi_server *server = f->target.server;
+	unsigned others;
+
+	real_login(f, 0, NULL, 0);
+	open_client(f, &f->client[1], 0);
+	real_target_pass(&f->target, NS_PER_S);
+	open_client(f, &f->client[2], 0);
+	others = ISCSI_MAX_CONNECTIONS - server->conn_count;
+	server->conn_count += others;
+	real_login(f, 3, NULL, 0); /* takes the place of the older silent one */
+	assert_true(f->client[1].closed);
+	assert_false(f->client[2].closed);
+	real_alive(f, &f->client[0]);
+	pdu_client_close(&f->client[3]);
+	server->conn_count++;
+	real_login(f, 3, NULL, 0);
+	assert_true(f->client[2].closed);
+	real_alive(f, &f->client[0]);
+	/* Nobody is left who could: sessions are not ended for newcomers. */
+	assert_null(iscsi_conn_new(f->target.portal, "127.0.0.1", NULL, NULL));
+	real_alive(f, &f->client[0]);
+	real_alive(f, &f->client[3]);
+	server->conn_count -= others + 1;
+}
+
 /* ---- 4 ---- */
 
 static void bug_04_logins_killed_midway_while_tasks_are_pending(void **state)
@@ -367,6 +396,7 @@ int main(void)
 	    REAL_TEST(bug_01_non_login_pdu_during_login),
 	    REAL_TEST(bug_03_login_that_never_completes),
 	    REAL_TEST(bug_03_login_byte_by_byte),
+	    REAL_TEST(bug_03_full_server_makes_room),
 	    REAL_TEST(bug_04_logins_killed_midway_while_tasks_are_pending),
 	    REAL_TEST(bug_05_data_segment_longer_than_login_allows),
 	    REAL_TEST(bug_05_longest_login_text),

@@ -4,7 +4,10 @@
  */
 #include "tests/iscsi/real_fixture.h"
 
+#include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include "target/scsi/alua.h"
 
@@ -228,6 +231,79 @@ static void bug_79_lengths_of_register_and_move(void **state)
 	}
 }
 
+/* ---- 82 ---- */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+/* The target ends and begins again on the same files. */
+static void target_again(struct real_fixture *f, const char *directory)
+{
+	for (unsigned i = 0; i < REAL_CLIENTS; i++)
+		pdu_client_close(&f->client[i]);
+	assert_true(real_target_unserve(&f->target));
+	real_target_array_close(&f->target);
+	assert_int_equal(real_target_array_open(&f->target, directory), 0);
+	assert_int_equal(real_target_serve(&f->target), 0);
+	for (unsigned i = 0; i < REAL_CLIENTS; i++)
+		f->client[i].server = f->target.server;
+}
+
+/* REGISTER AND IGNORE EXISTING KEY with APTPL as given. */
+static void register_aptpl(struct real_fixture *f, struct pdu_client *c, uint64_t key, bool aptpl)
+{
+	uint8_t list[24] = {0};
+
+	put_be64(list + 8, key);
+	list[20] = aptpl;
+	assert_int_equal(real_run(f, c, 0, FLAG_WRITE,
+				  CDB(0x5f, REGISTER_AND_IGNORE, 0, 0, 0, 0, 0, 0, 24, 0), 24, list,
+				  24)
+			     .status,
+			 SCSI_GOOD);
+}
+
+static void bug_82_registrations_outlive_the_target(void **state)
+{
+	struct real_fixture *f = *state;
+	struct pdu_client *a = &f->client[0], *b = &f->client[1];
+	char directory[] = "/tmp/sanlab-prior-XXXXXX";
+	unsigned found;
+
+	assert_non_null(mkdtemp(directory));
+	for (unsigned i = 0; i < TYPE_COUNT * 2; i++) {
+		bool aptpl = i % 2 == 0, all = types[i / 2] > 6;
+
+		target_again(f, directory);
+		real_login(f, 0, NULL, 0);
+		real_login(f, 1, NULL, 0);
+		register_aptpl(f, a, 0xa, aptpl);
+		register_aptpl(f, b, 0xb, aptpl);
+		assert_int_equal(pr_out(f, a, RESERVE, types[i / 2], 0xa, 0), 0);
+		target_again(f, directory);
+		real_login(f, 0, NULL, 0);
+		real_login(f, 1, NULL, 0);
+		assert_int_equal(keys_count(f, b, 0xa, &found), aptpl ? 2 : 0);
+		assert_int_equal(get_be32(f->back), 0); /* PRgeneration begins anew */
+		assert_int_equal(found, aptpl);
+		assert_int_equal(holder_key(f, b), aptpl && !all ? 0xa : 0);
+		if (aptpl) { /* and each still belongs to its nexus */
+			assert_int_equal(
+			    pr_out(f, b, RESERVE, types[(i / 2 + 1) % TYPE_COUNT], 0xb, 0),
+			    CONFLICT);
+			assert_int_equal(pr_out(f, a, CLEAR, 0, 0xa, 0), 0);
+		}
+		/* Nothing is left that could come back. */
+		target_again(f, directory);
+		real_login(f, 0, NULL, 0);
+		assert_int_equal(keys_count(f, a, 0xa, &found), 0);
+	}
+	target_again(f, NULL);
+	nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 /* ---- 85 and 87 ---- */
 
 static struct scsi_lu *fast_lu(struct real_fixture *f)
@@ -309,6 +385,7 @@ int main(void)
 	    REAL_TEST(bug_78_preempt_that_only_removes_registrations),
 	    REAL_TEST(bug_78_preempt_takes_the_reservation),
 	    REAL_TEST(bug_79_lengths_of_register_and_move),
+	    REAL_TEST(bug_82_registrations_outlive_the_target),
 	    REAL_TEST(bug_85_transition_is_told_and_ends),
 	    REAL_TEST(bug_87_standby_refuses_the_medium_alone),
 	};

@@ -54,11 +54,12 @@ dd if=/dev/zero of="$removable" bs=64k count=4 oflag=direct status=none || die '
 sg_start --eject "$removable" && die 'ejected an open volume'
 modprobe sg
 generic=/dev/$(ls /sys/bus/scsi/devices/0:0:0:1/scsi_generic) || die 'no generic device'
-sg_start --eject "$generic" || die eject
+# udev may still be looking at what was just closed.
+wait_for 30 sg_start --eject "$generic" || die eject
 sg_turs "$generic" && die 'ready without a medium'
 dd if="$removable" of=/dev/null bs=4k count=1 iflag=direct && die 'read without a medium'
 sg_start --load "$generic" || die load
-wait_for 10 sg_turs "$generic" || die 'not ready after the load'
+wait_for 20 sg_turs "$generic" || die 'not ready after the load'
 dd if="$removable" of=/dev/null bs=4k count=1 iflag=direct || die 'cannot read after the load'
 
 iscsiadm -m node -u || die logout

@@ -45,7 +45,7 @@ detach() {
 
 # Kernel messages about storage that no healthy target causes.
 kernel_complaints() {
-	dmesg | grep -iE 'I/O error|medium error|hardware error|illegal request|sense key|hung task|blocked for more|call trace|BUG:|WARNING:|invalid (field|command)|unknown partition|protocol error|detected conn error|iscsi.*(fail|err)|sd.*(fail|unsupported|assuming|disabl)' |
+	dmesg | grep -iE 'I/O error|medium error|hardware error|illegal request|sense key|hung task|blocked for more|call trace|BUG:|WARNING:|invalid (field|command)|unknown partition|protocol error|detected conn error|iscsi.*(fail|err)|sd.*(fail|unsupported|assuming)' |
 		grep -vE "${1:-^$}"
 }
 no_kernel_complaints() { # [PATTERN of those that are expected]

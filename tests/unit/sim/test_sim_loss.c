@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The simulated path when things end: cut, stall, disconnection and calls from within callbacks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "lab.h"
+
+/* One I/O crossing, one in the target, one coming back: all are lost, in order, then DOWN; what
+ * the target holds is waited for. */
+static void test_cut(void **state)
+{
+	struct lab lab;
+	struct side *side = &lab.sides[0];
+	struct transfer back, held, going, after;
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab_connect_all(&lab);
+	lab.volume.deferred = true;
+	transfer_start(&held, side, IO_WRITE, 1, 1, 0x11);
+	lab_run_for(&lab, DELAY_NS / 2);
+	transfer_start(&back, side, IO_READ, 8, 8, 0);
+	lab_run_for(&lab, DELAY_NS);
+	lab.volume.deferred = false;
+	assert_int_equal(lab.volume.held_count, 2);
+	transfer_start(&going, side, IO_WRITE, 2, 1, 0x22);
+	sim_link_cut(side->link, true);
+	assert_int_equal(lab.ended, 0);
+	assert_int_equal(side->downs, 0);
+	transfer_start(&after, side, IO_READ, 0, 1, 0); /* the session is gone: not sent */
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(lab.ended, 1);
+	assert_int_equal(after.pio.result, PATH_NOT_SENT);
+	assert_int_equal(side->downs, 0); /* the volume holds on to both */
+	fake_volume_release(&lab.volume, 1);
+	assert_int_equal(lab.ended, 1);
+	fake_volume_release(&lab.volume, 1);
+	assert_int_equal(lab.ended, 1); /* not from within the volume either */
+	lab_run_for(&lab, 0);
+	assert_int_equal(lab.ended, 4);
+	assert_true(held.order < back.order && back.order < going.order);
+	assert_int_equal(held.pio.result, PATH_LOST);
+	assert_int_equal(back.pio.result, PATH_LOST);
+	assert_int_equal(going.pio.result, PATH_LOST);
+	assert_int_equal(side->downs, 1);
+	assert_string_equal(side->why, "connection reset: the link was cut");
+	assert_int_equal(lab.volume.data[2 * BLOCK], 0); /* never arrived */
+	transfer_finish(&held);
+	transfer_finish(&back);
+	transfer_finish(&going);
+	transfer_finish(&after);
+
+	assert_int_equal(lab.sides[1].downs, 0); /* the other link is whole */
+	assert_int_equal(path_connect(side->path), 0);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(side->downs, 2);
+	assert_non_null(strstr(side->why, "the link is cut"));
+	sim_link_cut(side->link, false);
+	assert_int_equal(path_connect(side->path), 0);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(side->ups, 2);
+	transfer_start(&back, side, IO_READ, 1, 1, 0);
+	lab_run_for(&lab, 10 * DELAY_NS);
+	assert_int_equal(back.pio.result, PATH_OK);
+	assert_int_equal(back.data[0], 0x11); /* executed although its answer was lost */
+	transfer_finish(&back);
+	lab_done(&lab);
+}
+
+/* An answer on its way back is lost too; a cut during login fails it. */
+static void test_cut_answer_and_login(void **state)
+{
+	struct lab lab;
+	struct transfer read;
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab_connect_all(&lab);
+	transfer_start(&read, &lab.sides[0], IO_READ, 0, 1, 0);
+	lab_run_for(&lab, DELAY_NS + DELAY_NS / 2);
+	assert_int_equal(lab.volume.reads, 1);
+	sim_link_cut(lab.sides[0].link, true);
+	sim_link_cut(lab.sides[0].link, false);
+	lab_run_for(&lab, 0);
+	assert_int_equal(read.pio.result, PATH_LOST);
+	assert_int_equal(lab.sides[0].downs, 1);
+	transfer_finish(&read);
+	for (uint64_t at = 0; at <= UP_NS - DELAY_NS; at += DELAY_NS / 2) {
+		unsigned downs = lab.sides[0].downs;
+
+		assert_int_equal(path_connect(lab.sides[0].path), 0);
+		lab_run_for(&lab, at);
+		sim_link_cut(lab.sides[0].link, true);
+		sim_link_cut(lab.sides[0].link, false);
+		lab_run_for(&lab, 0);
+		assert_int_equal(lab.sides[0].downs, downs + 1);
+	}
+	assert_int_equal(lab.sides[0].ups, 1);
+	lab_done(&lab);
+}
+
+static void test_stall_keepalive(void **state)
+{
+	static const struct path_config config = {
+	    .lun = 3, .keepalive_ns = NS_PER_S, .io_timeout_ns = 5 * NS_PER_S};
+	struct lab lab;
+	struct transfer read;
+	uint64_t heard;
+
+	lab_init(&lab, &lab_plain_link, &config);
+	lab_connect_all(&lab);
+	heard = lab.sides[0].event_ns;
+	sim_link_stall(lab.sides[0].link, true);
+	transfer_start(&read, &lab.sides[0], IO_READ, 0, 1, 0);
+	lab_run_for(&lab, 10 * NS_PER_S);
+	assert_int_equal(read.pio.result, PATH_LOST);
+	assert_int_equal(lab.sides[0].downs, 1);
+	assert_int_equal(lab.sides[0].event_ns - heard, 3 * NS_PER_S);
+	assert_string_equal(lab.sides[0].why,
+			    "no sign of life for 3.00 s: 2 keep-alives unanswered");
+	transfer_finish(&read);
+	assert_int_equal(lab.volume.reads, 0);
+	assert_int_equal(lab.sides[1].downs, 0); /* idle, but answered */
+	lab_done(&lab);
+}
+
+static void test_stall_io_timeout(void **state)
+{
+	static const struct path_config config = {
+	    .lun = 3, .keepalive_ns = 10 * NS_PER_S, .io_timeout_ns = 300 * NS_PER_MS};
+	struct lab lab;
+	struct transfer read;
+
+	lab_init(&lab, &lab_plain_link, &config);
+	lab_connect_all(&lab);
+	lab_run_for(&lab, 123 * NS_PER_MS);
+	/* The link is fine, the target does not answer this one. */
+	lab.volume.deferred = true;
+	transfer_start(&read, &lab.sides[0], IO_READ, 0, 1, 0);
+	lab_run_for(&lab, 300 * NS_PER_MS - 1);
+	assert_int_equal(lab.sides[0].downs, 0);
+	lab_run_for(&lab, 1);
+	assert_int_equal(lab.sides[0].downs, 0); /* the volume has not let go */
+	fake_volume_release(&lab.volume, 1);
+	lab_run_for(&lab, 0);
+	assert_int_equal(read.pio.result, PATH_LOST);
+	assert_int_equal(lab.sides[0].downs, 1);
+	assert_non_null(strstr(lab.sides[0].why, "no answer to a command for 300"));
+	transfer_finish(&read);
+	lab_done(&lab);
+}
+
+/* A stall that ends in time only delays. */
+static void test_stall_ends(void **state)
+{
+	struct lab lab;
+	struct transfer reads[2];
+	uint64_t begin;
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab_connect_all(&lab);
+	begin = loop_now_ns(lab.loop);
+	sim_link_stall(lab.sides[0].link, true);
+	transfer_start(&reads[0], &lab.sides[0], IO_READ, 0, 1, 0);
+	transfer_start(&reads[1], &lab.sides[0], IO_READ, 0, 1, 0);
+	lab_run_for(&lab, 1900 * NS_PER_MS);
+	assert_int_equal(lab.ended, 0);
+	sim_link_stall(lab.sides[0].link, false);
+	lab_run_for(&lab, 10 * NS_PER_S);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(reads[i].pio.result, PATH_OK);
+		assert_int_equal(reads[i].done_ns - begin, 1900 * NS_PER_MS + DELAY_NS);
+		assert_int_equal(reads[i].order, i);
+		transfer_finish(&reads[i]);
+	}
+	assert_int_equal(lab.sides[0].downs, 0);
+	lab_done(&lab);
+}
+
+/* Disconnect ends everything at once, without event; the target's rest goes by itself. */
+static void test_disconnect(void **state)
+{
+	struct lab lab;
+	struct transfer held, going;
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab_connect_all(&lab);
+	lab.volume.deferred = true;
+	transfer_start(&held, &lab.sides[0], IO_WRITE, 1, 4, 0x33);
+	lab_run_for(&lab, DELAY_NS);
+	assert_int_equal(lab.volume.held_count, 1);
+	transfer_start(&going, &lab.sides[0], IO_WRITE, 2, 1, 0x44);
+	path_disconnect(lab.sides[0].path);
+	assert_int_equal(held.pio.result, PATH_LOST);
+	assert_int_equal(going.pio.result, PATH_LOST);
+	assert_int_equal(lab.sides[0].path->in_flight, 0);
+	transfer_finish(&held);
+	transfer_finish(&going);
+	assert_int_equal(path_connect(lab.sides[0].path), 0);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(lab.sides[0].downs, 0);
+	assert_int_equal(lab.sides[0].ups, 2);
+	/* And a path freed with I/O in the target. */
+	transfer_start(&going, &lab.sides[0], IO_READ, 0, 1, 0);
+	lab_run_for(&lab, DELAY_NS);
+	lab.sides[0].path = path_free(lab.sides[0].path);
+	lab.sides[0].link = sim_link_free(lab.sides[0].link);
+	assert_int_equal(going.pio.result, PATH_LOST);
+	transfer_finish(&going);
+	fake_volume_release(&lab.volume, 2);
+	assert_int_equal(lab.volume.data[BLOCK], 0x33);
+	lab_done(&lab);
+}
+
+static void test_calls_from_callbacks(void **state)
+{
+	struct lab lab;
+	struct transfer transfers[3];
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab.sides[0].disconnect_on_up = true;
+	assert_int_equal(path_connect(lab.sides[0].path), 0);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(lab.sides[0].ups, 1);
+	assert_int_equal(lab.sides[0].downs, 0);
+	assert_false(lab.sides[0].path->up);
+	lab.sides[0].disconnect_on_up = false;
+	lab_connect_all(&lab);
+	for (unsigned i = 0; i < 3; i++)
+		transfer_start(&transfers[i], &lab.sides[0], IO_READ, 0, 1, 0);
+	lab.sides[0].free_on_done = true; /* of the first: the others are lost */
+	lab_run_for(&lab, NS_PER_S);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(transfers[i].pio.result, i == 0 ? PATH_OK : PATH_LOST);
+		transfer_finish(&transfers[i]);
+	}
+	/* The same when the link is cut: free from within the first loss. */
+	for (unsigned i = 0; i < 3; i++)
+		transfer_start(&transfers[i], &lab.sides[1], IO_READ, 0, 1, 0);
+	lab.sides[1].free_on_done = true;
+	sim_link_cut(lab.sides[1].link, true);
+	lab_run_for(&lab, NS_PER_S);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(transfers[i].pio.result, PATH_LOST);
+		transfer_finish(&transfers[i]);
+	}
+	assert_int_equal(lab.sides[1].downs, 0);
+	lab_done(&lab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_cut),
+	    cmocka_unit_test(test_cut_answer_and_login),
+	    cmocka_unit_test(test_stall_keepalive),
+	    cmocka_unit_test(test_stall_io_timeout),
+	    cmocka_unit_test(test_stall_ends),
+	    cmocka_unit_test(test_disconnect),
+	    cmocka_unit_test(test_calls_from_callbacks),
+	};
+
+	return cmocka_run_group_tests_name("sim_loss", tests, NULL, NULL);
+}

@@ -151,3 +151,13 @@ enum mpio_path_state rig_state(struct rig *rig, unsigned path)
 	mpio_path_info(rig->mpio, path, &info);
 	return info.state;
 }
+
+const struct mpio_event *rig_find_event(const struct rig *rig, unsigned path,
+					enum mpio_path_state from, enum mpio_path_state to)
+{
+	for (unsigned i = 0; i < rig->event_count; i++)
+		if (rig->events[i].path == path && rig->events[i].from == from &&
+		    rig->events[i].to == to)
+			return &rig->events[i];
+	return NULL;
+}

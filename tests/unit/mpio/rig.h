@@ -47,5 +47,8 @@ int rig_do(struct rig *rig, enum io_op op, uint64_t block, uint64_t blocks, uint
 
 const struct mpio_ledger *rig_ledger(struct rig *rig, unsigned path);
 enum mpio_path_state rig_state(struct rig *rig, unsigned path);
+/* The first such change of PATH's state, or NULL. */
+const struct mpio_event *rig_find_event(const struct rig *rig, unsigned path,
+					enum mpio_path_state from, enum mpio_path_state to);
 
 #endif

@@ -228,10 +228,14 @@ int control_open(struct loop *loop, struct target *target, const char *socket_pa
 
 struct control *control_close(struct control *control)
 {
+	struct client *client, *next;
+
 	if (!control)
 		return NULL;
-	while (!LIST_EMPTY(&control->clients))
-		client_close(LIST_FIRST(&control->clients));
+	for (client = LIST_FIRST(&control->clients); client; client = next) {
+		next = LIST_NEXT(client, entry);
+		client_close(client);
+	}
 	loop_watch_del(control->loop, &control->watch);
 	close(control->watch.fd);
 	unlink(control->address.sun_path);

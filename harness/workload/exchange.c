@@ -359,6 +359,7 @@ static int allocate(struct exchange *exchange)
 	uint64_t bytes =
 	    exchange->db_count * (2 * depth * 64 * KIB + (4 + BULK_DEPTH) * EXCHANGE_IO_BYTES_MAX);
 
+	assert(exchange->db_count > 0 && ios > 0); /* check_devices() saw to it */
 	exchange->pool = buf_pool_new(MIN_OF(bytes, POOL_LIMIT_MAX));
 	exchange->ios = calloc(ios, sizeof *exchange->ios);
 	exchange->dbs = calloc(exchange->db_count, sizeof *exchange->dbs);

@@ -318,7 +318,8 @@ void pdu_login_step(struct pdu_client *client, unsigned flags, const char *keys,
 	pdu = pdu_expect(client, OP_LOGIN_RESPONSE);
 	client->login_status = get_be16(pdu.bhs + BHS_STATUS_CLASS);
 	assert_true(client->login_text_bytes + pdu.data_bytes < sizeof client->login_text);
-	memcpy(client->login_text + client->login_text_bytes, pdu.data, pdu.data_bytes);
+	if (pdu.data_bytes > 0)
+		memcpy(client->login_text + client->login_text_bytes, pdu.data, pdu.data_bytes);
 	client->login_text_bytes += pdu.data_bytes;
 	if (client->login_status == 0 && (pdu.bhs[BHS_FLAGS] & 0x83) == 0x83) {
 		client->tsih = get_be16(pdu.bhs + BHS_TSIH);

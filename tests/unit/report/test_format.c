@@ -133,7 +133,7 @@ static void evidence_is_bounded(void **state)
 
 static void columns_and_wrapping(void **state)
 {
-	char *text = NULL, *line;
+	char *text = NULL, *line, *rest;
 	size_t size = 0;
 	FILE *to = open_memstream(&text, &size);
 
@@ -147,7 +147,7 @@ static void columns_and_wrapping(void **state)
 			    column, 4);
 	fclose(to);
 	assert_memory_equal(text, "gr\303\266\303\237e  much\xe2\x80\xa6\n", 17);
-	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		assert_true(strlen(line) <= 80);
 		assert_true(line[strspn(line, " ")] != '%');
 	}

@@ -132,8 +132,7 @@ static enum scsi_prepared start_stop_prepare(struct scsi_task *task)
 		return SCSI_READY;
 	if (!volume_is_removable(task->lu->volume))
 		return scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
-	/* Loading removes nothing, and Linux prevents removal even of what is not there. */
-	if (!(task->cdb[4] & BIT_START) && removal_prevented(task->lu))
+	if (removal_prevented(task->lu))
 		return scsi_sense_fail(task, SENSE_REMOVAL_PREVENTED);
 	return SCSI_READY;
 }

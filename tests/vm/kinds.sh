@@ -58,7 +58,8 @@ generic=/dev/$(ls /sys/bus/scsi/devices/0:0:0:1/scsi_generic) || die 'no generic
 wait_for 30 sg_start --eject "$generic" || die eject
 sg_turs "$generic" && die 'ready without a medium'
 dd if="$removable" of=/dev/null bs=4k count=1 iflag=direct && die 'read without a medium'
-sg_start --load "$generic" || die load
+# Nor is it loaded while somebody who met the empty drive holds it.
+wait_for 30 sg_start --load "$generic" || die load
 wait_for 20 sg_turs "$generic" || die 'not ready after the load'
 dd if="$removable" of=/dev/null bs=4k count=1 iflag=direct || die 'cannot read after the load'
 

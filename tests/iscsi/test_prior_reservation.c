@@ -220,7 +220,8 @@ static void bug_79_lengths_of_register_and_move(void **state)
 		put_be32(out + 20, id_lengths[i % ARRAY_SIZE(id_lengths)]);
 		out[24] = 0x45;
 		put_be16(out + 26, 200);
-		memcpy(out + 28, "iqn.2026-11.test.sanlab:elsewhere", 33);
+		(void)snprintf((char *)out + 28, 256 - 28, "%s",
+			       "iqn.2026-11.test.sanlab:elsewhere");
 		answer = real_run(f, a, 0, FLAG_WRITE,
 				  CDB(0x5f, REGISTER_AND_MOVE, EXCLUSIVE_ACCESS, 0, 0, 0, 0,
 				      (uint8_t)(list >> 8), (uint8_t)list, 0),

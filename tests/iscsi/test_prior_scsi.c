@@ -141,6 +141,7 @@ static void bug_63_request_sense_and_inquiry_without_room(void **state)
 		assert_int_equal(f->back[7], 10);
 	}
 	answer = real_run(f, c, 2, FLAG_READ, CDB(0x03, 0, 0, 0, 8, 0), 8, NULL, 0);
+	assert_int_equal(answer.status, SCSI_GOOD);
 	assert_int_equal(f->back[2], 6);
 	assert_int_equal(real_attention(f, c, 2), 0);
 }
@@ -282,6 +283,7 @@ static void bug_70_what_esxi_needs_for_vmfs(void **state)
 		assert_int_equal(f->back[5], 10);
 		/* COMPARE AND WRITE is offered: MAXIMUM COMPARE AND WRITE LENGTH. */
 		answer = real_run(f, c, lun, FLAG_READ, CDB(0x12, 1, 0xb0, 0, 64, 0), 64, NULL, 0);
+		assert_int_equal(answer.status, SCSI_GOOD);
 		assert_true(f->back[5] > 0);
 	}
 }

@@ -183,7 +183,7 @@ static void bug_14_repeated_key(void **state)
 {
 	static const char *const keys[] = {
 	    "InitiatorName=iqn.2026-11.test.sanlab:client",
-	    "TargetName=" REAL_TARGET_NAME,
+	    ("TargetName=" REAL_TARGET_NAME),
 	    "SessionType=Normal",
 	    "HeaderDigest=None",
 	    "DataDigest=None",

@@ -105,12 +105,13 @@ static void ask_challenge(struct fixture *f, const char *names, size_t size, con
 /* The right response of USER, at most SIZE bytes into TO; returns its length. */
 static size_t respond(struct pdu_client *c, const char *user, uint8_t to[CHAP_DIGEST_MAX_BYTES])
 {
-	int algorithm = atoi(pdu_login_value(c, "CHAP_A"));
+	int algorithm = (int)strtol(pdu_login_value(c, "CHAP_A"), NULL, 10);
+	uint8_t identifier = (uint8_t)strtoul(pdu_login_value(c, "CHAP_I"), NULL, 10);
 	uint8_t challenge[CHAP_CHALLENGE_MAX_BYTES];
 	size_t bytes =
 	    iscsi_binary_decode(pdu_login_value(c, "CHAP_C"), challenge, sizeof challenge);
 
-	assert_int_equal(chap_digest(algorithm, (uint8_t)atoi(pdu_login_value(c, "CHAP_I")),
+	assert_int_equal(chap_digest(algorithm, identifier,
 				     chap_secrets_find(setting.secrets, user), challenge, bytes,
 				     to),
 			 0);

@@ -59,9 +59,10 @@ struct copy_record *scsi_copy_record_new(struct scsi_task *task, uint8_t list_id
 
 void scsi_copy_records_end(struct scsi_nexus *nexus)
 {
-	struct copy_record *record;
+	struct copy_record *record, *next;
 
-	while ((record = TAILQ_FIRST(&nexus->copy_records))) {
+	for (record = TAILQ_FIRST(&nexus->copy_records); record; record = next) {
+		next = TAILQ_NEXT(record, entry);
 		assert(!record->running); /* its task has ended before the nexus does */
 		scsi_copy_record_free(nexus, record);
 	}

@@ -42,11 +42,15 @@ struct copy_record *scsi_copy_record_new(struct scsi_task *task, uint8_t list_id
 	struct scsi_nexus *nexus = task->nexus;
 	struct copy_record *record = scsi_copy_record_find(task, list_id);
 
-	if (record)
-		scsi_copy_record_free(nexus, record);
-	if (nexus->copy_record_count >= COPY_RECORDS_MAX)
-		drop_oldest(nexus);
-	record = calloc(1, sizeof *record);
+	if (record) { /* the list identifier is used anew */
+		TAILQ_REMOVE(&nexus->copy_records, record, entry);
+		nexus->copy_record_count--;
+		*record = (struct copy_record){0};
+	} else {
+		if (nexus->copy_record_count >= COPY_RECORDS_MAX)
+			drop_oldest(nexus);
+		record = calloc(1, sizeof *record);
+	}
 	if (!record)
 		return NULL;
 	record->manager = task->lu;

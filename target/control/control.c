@@ -162,12 +162,17 @@ static void control_accept(void *arg, uint32_t ready)
 		client_close(client);
 }
 
-/* A dead target's socket refuses connections; a live one must not be taken over. */
+/* A dead target's socket refuses connections; a live one must not be taken over.  An ordinary file
+ * refuses them too, and is nobody's to delete. */
 static bool socket_is_stale(const struct sockaddr_un *address)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
 	bool stale;
+	int fd;
 
+	if (lstat(address->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return false;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
 	stale = connect(fd, (const void *)address, sizeof *address) < 0 && errno == ECONNREFUSED;

@@ -50,6 +50,14 @@ grep -q "$TARGET_PID" "$WORK/err" || fail "the holder is not named: $(cat "$WORK
 [ ! -s "$WORK/out" ] || fail "the second target said ready"
 stop_target
 
+# A control socket's place that is an ordinary file is refused, and the file stays.
+echo precious >"$WORK/notes"
+status=0
+"$SANLAB" target "$LABS/raw.yaml" --set "group.portal=127.0.0.1:$(free_port)" --control "$WORK/notes" \
+	>"$WORK/out" 2>"$WORK/err" </dev/null || status=$?
+[ "$status" -eq 3 ] || fail "control socket on a file: exit $status, not 3"
+grep -q precious "$WORK/notes" || fail "the file in the control socket's place is gone"
+
 for words in "" "nonsense" "run" "run $WORK/none.yaml" "check --frobnicate $LABS/raw.yaml"; do
 	status=0
 	# shellcheck disable=SC2086

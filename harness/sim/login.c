@@ -12,54 +12,10 @@
 
 enum { KEY_NOT_READY = 2, KEY_UNIT_ATTENTION = 6 };
 
-struct probe_step {
-	const char *name;
-	uint8_t cdb[16];
-	uint16_t data_bytes;
-	bool optional;
-	int (*parse)(const uint8_t *data, size_t size, struct identity_facts *facts);
-	bool (*needed)(const struct identity_facts *facts); /* NULL: always */
-};
-
-static bool no_designator(const struct identity_facts *facts)
-{
-	return facts->rank == 0;
-}
-
-static const struct probe_step steps[] = {
-    {.name = "TEST UNIT READY", .cdb = {0x00}},
-    {.name = "INQUIRY", .cdb = {0x12, 0, 0, 0, 96}, .data_bytes = 96, .parse = identity_inquiry},
-    {.name = "INQUIRY of page 83h",
-     .cdb = {0x12, 1, 0x83, SIM_PROBE_DATA_BYTES >> 8, SIM_PROBE_DATA_BYTES & 0xff},
-     .data_bytes = SIM_PROBE_DATA_BYTES,
-     .optional = true,
-     .parse = identity_vpd_designators},
-    {.name = "INQUIRY of page 80h",
-     .cdb = {0x12, 1, 0x80, 0, 252},
-     .data_bytes = 252,
-     .optional = true,
-     .parse = identity_vpd_serial,
-     .needed = no_designator},
-    {.name = "INQUIRY of page b0h",
-     .cdb = {0x12, 1, 0xb0, 0, 64},
-     .data_bytes = 64,
-     .optional = true,
-     .parse = identity_vpd_limits},
-    {.name = "READ CAPACITY(16)",
-     .cdb = {0x9e, 0x10, [13] = 32},
-     .data_bytes = 32,
-     .parse = identity_capacity16},
-    {.name = "MODE SENSE(6)",
-     .cdb = {0x1a, 0x08, 0x3f, 0, 192},
-     .data_bytes = 192,
-     .optional = true,
-     .parse = identity_mode6},
-};
-
 void sim_probe_send(void *arg)
 {
 	struct sim_path *path = arg;
-	const struct probe_step *step = &steps[path->probe.step];
+	const struct identity_step *step = &identity_steps[path->probe.step];
 	struct sim_command *command = sim_session_command(path->session);
 
 	assert(command); /* one is kept for this */
@@ -79,11 +35,8 @@ static void advance(struct sim_path *path)
 	struct sim_probe *probe = &path->probe;
 	struct path_identity *identity = &probe->facts.identity;
 
-	do {
-		probe->step++;
-	} while (probe->step < ARRAY_SIZE(steps) && steps[probe->step].needed &&
-		 !steps[probe->step].needed(&probe->facts));
-	if (probe->step < ARRAY_SIZE(steps)) {
+	probe->step = identity_next_step(probe->step, &probe->facts);
+	if (probe->step < IDENTITY_STEPS) {
 		sim_probe_send(path);
 		return;
 	}
@@ -94,7 +47,7 @@ static void advance(struct sim_path *path)
 
 static void refused(struct sim_path *path, const char *how)
 {
-	const struct probe_step *step = &steps[path->probe.step];
+	const struct identity_step *step = &identity_steps[path->probe.step];
 
 	if (step->optional)
 		advance(path);
@@ -120,17 +73,17 @@ static void check_condition(struct sim_path *path, const uint8_t *sense)
 			sim_probe_send(path);
 	} else if (key == KEY_NOT_READY && asc == 0x04 && (ascq == 0x01 || ascq == 0x0a)) {
 		wait_a_little(path); /* becoming ready, access state transition */
-	} else if (steps[path->probe.step].optional) {
+	} else if (identity_steps[path->probe.step].optional) {
 		advance(path);
 	} else {
-		sim_path_lose(path, "%s failed: sense %02x/%02x/%02x", steps[path->probe.step].name,
-			      key, asc, ascq);
+		sim_path_lose(path, "%s failed: sense %02x/%02x/%02x",
+			      identity_steps[path->probe.step].name, key, asc, ascq);
 	}
 }
 
 void sim_probe_answered(struct sim_path *path, const struct sim_answer *answer)
 {
-	const struct probe_step *step = &steps[path->probe.step];
+	const struct identity_step *step = &identity_steps[path->probe.step];
 	struct identity_facts *facts = &path->probe.facts;
 
 	switch (answer->status) {

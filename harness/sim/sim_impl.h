@@ -22,7 +22,6 @@
 enum {
 	SIM_HEADER_BYTES = 48, /* every message costs as much as a basic header segment */
 	SIM_UNMAP_LIST_BYTES = 24,
-	SIM_PROBE_DATA_BYTES = 1024,
 	SIM_PROBE_ATTENTIONS = 16, /* unit attentions taken during one identification */
 	SIM_PROBE_PAUSE_NS = 50 * 1000 * 1000,
 	SIM_UNANSWERED_PINGS = 2, /* keep-alives without an answer before the path is lost */

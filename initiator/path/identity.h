@@ -30,4 +30,21 @@ int identity_capacity16(const uint8_t *data, size_t size, struct identity_facts 
 int identity_capacity10(const uint8_t *data, size_t size, struct identity_facts *facts);
 int identity_mode6(const uint8_t *data, size_t size, struct identity_facts *facts);
 
+/* One command of the probe after a login: every kind of path asks the same, each in its own way. */
+struct identity_step {
+	const char *name;
+	uint8_t cdb[16];
+	uint8_t cdb_size;
+	uint16_t data_bytes;
+	bool optional; /* a unit may refuse it */
+	/* NULL: no data to read */
+	int (*parse)(const uint8_t *data, size_t size, struct identity_facts *facts);
+	bool (*needed)(const struct identity_facts *facts); /* NULL: always */
+};
+
+enum { IDENTITY_STEPS = 8, IDENTITY_DATA_BYTES = 1024 };
+extern const struct identity_step identity_steps[IDENTITY_STEPS];
+/* The step after STEP that is still needed; IDENTITY_STEPS when there is none. */
+unsigned identity_next_step(unsigned step, const struct identity_facts *facts);
+
 #endif

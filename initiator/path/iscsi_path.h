@@ -29,7 +29,6 @@ enum {
 	ISCSI_MAX_IN_FLIGHT = 4096,  /* bound of path_config.max_in_flight */
 	ISCSI_PROBE_ATTENTIONS = 16, /* unit attentions taken during one identification */
 	ISCSI_UNMAP_LIST_BYTES = 24, /* header and one descriptor */
-	ISCSI_PROBE_DATA_BYTES = 1024,
 };
 
 enum iscsi_phase {
@@ -61,7 +60,7 @@ struct iscsi_probe {
 	struct scsi_task task;
 	struct scsi_iovec iov;
 	struct identity_facts facts;
-	uint8_t data[ISCSI_PROBE_DATA_BYTES];
+	uint8_t data[IDENTITY_DATA_BYTES];
 };
 
 struct iscsi_path {

@@ -2,7 +2,7 @@
  *
  * After login: is there a unit, which one is it, how large, with which limits.
  *
- * One command at a time, as the table below says.  Unit attentions are expected after a login
+ * One command at a time, as identity_steps[] says.  Unit attentions are expected after a login
  * and taken, up to a limit; a unit that is busy or becoming ready is asked again until the login
  * deadline.
  */
@@ -15,73 +15,6 @@
 #include "initiator/path/iscsi_path.h"
 
 enum { PROBE_PAUSE_NS = 50 * 1000 * 1000 };
-
-struct probe_step {
-	const char *name;
-	uint8_t cdb[16];
-	uint8_t cdb_size;
-	uint16_t data_bytes;
-	bool optional;
-	/* NULL: no data to read */
-	int (*parse)(const uint8_t *data, size_t size, struct identity_facts *facts);
-	bool (*needed)(const struct identity_facts *facts); /* NULL: always */
-};
-
-static bool no_designator(const struct identity_facts *facts)
-{
-	return facts->rank == 0;
-}
-
-static bool no_capacity(const struct identity_facts *facts)
-{
-	return !facts->have_capacity;
-}
-
-static const struct probe_step steps[] = {
-    {.name = "TEST UNIT READY", .cdb = {0x00}, .cdb_size = 6},
-    {.name = "INQUIRY",
-     .cdb = {0x12, 0, 0, 0, 96},
-     .cdb_size = 6,
-     .data_bytes = 96,
-     .parse = identity_inquiry},
-    {.name = "INQUIRY of page 83h",
-     .cdb = {0x12, 1, 0x83, ISCSI_PROBE_DATA_BYTES >> 8, ISCSI_PROBE_DATA_BYTES & 0xff},
-     .cdb_size = 6,
-     .data_bytes = ISCSI_PROBE_DATA_BYTES,
-     .optional = true,
-     .parse = identity_vpd_designators},
-    {.name = "INQUIRY of page 80h",
-     .cdb = {0x12, 1, 0x80, 0, 252},
-     .cdb_size = 6,
-     .data_bytes = 252,
-     .optional = true,
-     .parse = identity_vpd_serial,
-     .needed = no_designator},
-    {.name = "INQUIRY of page b0h",
-     .cdb = {0x12, 1, 0xb0, 0, 64},
-     .cdb_size = 6,
-     .data_bytes = 64,
-     .optional = true,
-     .parse = identity_vpd_limits},
-    {.name = "READ CAPACITY(16)",
-     .cdb = {0x9e, 0x10, [13] = 32},
-     .cdb_size = 16,
-     .data_bytes = 32,
-     .optional = true,
-     .parse = identity_capacity16},
-    {.name = "READ CAPACITY(10)",
-     .cdb = {0x25},
-     .cdb_size = 10,
-     .data_bytes = 8,
-     .parse = identity_capacity10,
-     .needed = no_capacity},
-    {.name = "MODE SENSE(6)",
-     .cdb = {0x1a, 0x08, 0x3f, 0, 192},
-     .cdb_size = 6,
-     .data_bytes = 192,
-     .optional = true,
-     .parse = identity_mode6},
-};
 
 static void conclude(struct iscsi_path *p)
 {
@@ -100,11 +33,8 @@ static void advance(struct iscsi_path *p)
 {
 	struct iscsi_probe *probe = &p->probe;
 
-	do {
-		probe->step++;
-	} while (probe->step < ARRAY_SIZE(steps) && steps[probe->step].needed &&
-		 !steps[probe->step].needed(&probe->facts));
-	if (probe->step < ARRAY_SIZE(steps))
+	probe->step = identity_next_step(probe->step, &probe->facts);
+	if (probe->step < IDENTITY_STEPS)
 		probe_send(p);
 	else
 		conclude(p);
@@ -112,7 +42,7 @@ static void advance(struct iscsi_path *p)
 
 static void refused(struct iscsi_path *p, const char *how)
 {
-	const struct probe_step *step = &steps[p->probe.step];
+	const struct identity_step *step = &identity_steps[p->probe.step];
 
 	if (!step->optional) {
 		session_lose(p, "%s failed: %s", step->name, how);
@@ -154,7 +84,7 @@ static void check_condition(struct iscsi_path *p, const struct scsi_sense *sense
 static void good(struct iscsi_path *p)
 {
 	struct iscsi_probe *probe = &p->probe;
-	const struct probe_step *step = &steps[probe->step];
+	const struct identity_step *step = &identity_steps[probe->step];
 	size_t size = step->data_bytes;
 
 	if (probe->task.residual_status == SCSI_RESIDUAL_UNDERFLOW)
@@ -203,7 +133,7 @@ void probe_send(void *arg)
 {
 	struct iscsi_path *p = arg;
 	struct iscsi_probe *probe = &p->probe;
-	const struct probe_step *step = &steps[probe->step];
+	const struct identity_step *step = &identity_steps[probe->step];
 	struct scsi_task *task = &probe->task;
 
 	memset(task, 0, sizeof *task);

@@ -11,11 +11,14 @@
 #include <sys/resource.h>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "harness/run/environment.h"
 #include "harness/run/hosts.h"
 #include "harness/run/spawn.h"
 #include "harness/workload/raw.h"
+
+enum { BLOCK_MIN_BYTES = 512, BLOCK_MAX_BYTES = 16 * 1024 * 1024, DEPTH_MAX = 1024 };
 
 #define SETTLE_NS     (5 * NS_PER_S)
 #define DRAIN_NS      (60 * NS_PER_S)
@@ -265,6 +268,8 @@ static void print_text(const struct bench *bench, FILE *out)
 {
 	const struct bench_options *options = bench->options;
 	char block[32], rate[32], text[32];
+	uint64_t all_ios = 0;
+	struct mpio_path_info info;
 
 	fprintf(out, "%s %s, %s, %llu in flight, %u path%s, %.1f s\n",
 		raw_pattern_names[options->pattern], raw_op_names[options->op],
@@ -286,12 +291,14 @@ static void print_text(const struct bench *bench, FILE *out)
 		fprintf(out, "processor  %s an I/O\n",
 			text_duration(text, sizeof text, cpu_ns(bench) / (double)bench->ios));
 	for (unsigned i = 0; i < mpio_path_count(bench->mpio); i++) {
-		struct mpio_path_info info;
-
+		mpio_path_info(bench->mpio, i, &info);
+		all_ios += info.ledger->ios;
+	}
+	for (unsigned i = 0; i < mpio_path_count(bench->mpio); i++) {
 		mpio_path_info(bench->mpio, i, &info);
 		fprintf(out, "path %u  %s  %s  %llu I/Os  %.1f %%\n", i, info.portal,
 			mpio_path_state_names[info.state], (unsigned long long)info.ledger->ios,
-			bench->ios ? 100.0 * (double)info.ledger->ios / (double)bench->ios : 0.0);
+			all_ios ? 100.0 * (double)info.ledger->ios / (double)all_ios : 0.0);
 	}
 }
 
@@ -305,14 +312,49 @@ static void tear_down(struct bench *bench)
 	loop_free(bench->loop);
 }
 
+static int check_options(const struct bench_options *options, struct err *err)
+{
+	if (!options->url_count)
+		return err_set(err, -EINVAL, "no url: nothing to log in to");
+	if (options->block_bytes < BLOCK_MIN_BYTES || options->block_bytes > BLOCK_MAX_BYTES ||
+	    options->block_bytes % BLOCK_MIN_BYTES != 0)
+		return err_set(err, -EINVAL,
+			       "block size %llu is not a multiple of 512 bytes up to 16 MiB",
+			       (unsigned long long)options->block_bytes);
+	if (options->queue_depth < 1 || options->queue_depth > DEPTH_MAX)
+		return err_set(err, -EINVAL, "queue depth %llu is not from 1 to %u",
+			       (unsigned long long)options->queue_depth, DEPTH_MAX);
+	if (!options->time_ns)
+		return err_set(err, -EINVAL, "no time to measure in");
+	return 0;
+}
+
+/* A benchmark of fewer paths than were asked for is no answer to the question. */
+static bool paths_complete(const struct bench *bench)
+{
+	bool complete = true;
+
+	for (unsigned i = 0; i < mpio_path_count(bench->mpio); i++) {
+		struct mpio_path_info info;
+
+		mpio_path_info(bench->mpio, i, &info);
+		if (info.state == MPIO_PATH_UP)
+			continue;
+		log_warn("path %u (%s) is %s", i, info.portal, mpio_path_state_names[info.state]);
+		complete = false;
+	}
+	return complete;
+}
+
 int bench_run(const struct bench_options *options, FILE *out)
 {
 	struct bench bench = {.options = options};
 	struct err err = {0};
 	int code = EXIT_ENVIRONMENT;
-	int r = options->url_count ? loop_new_real(&bench.loop)
-				   : err_set(&err, -EINVAL, "no url: nothing to log in to");
+	int r = check_options(options, &err);
 
+	if (r == 0)
+		r = loop_new_real(&bench.loop);
 	if (r == 0)
 		r = connect_device(&bench, &err);
 	if (r == 0)
@@ -329,7 +371,8 @@ int bench_run(const struct bench_options *options, FILE *out)
 			print_json(&bench, out);
 		else
 			print_text(&bench, out);
-		code = bench.errors || !bench.ios ? EXIT_EXPECTATION : EXIT_PASS;
+		code = paths_complete(&bench) && bench.ios && !bench.errors ? EXIT_PASS
+									    : EXIT_EXPECTATION;
 	}
 	tear_down(&bench);
 	return code;

@@ -64,3 +64,20 @@ for words in "" "nonsense" "run" "run $WORK/none.yaml" "check --frobnicate $LABS
 	"$SANLAB" $words >/dev/null 2>&1 || status=$?
 	[ "$status" -eq 2 ] || fail "sanlab $words: exit $status, not 2"
 done
+
+# A benchmark that cannot be meant is refused before anything is contacted.
+for words in "--bs 0" "--bs 1000" "--bs 32m" "--qd 0" "--qd 100000" "--time 0s"; do
+	status=0
+	# shellcheck disable=SC2086
+	"$SANLAB" bench iscsi://127.0.0.1:9/iqn.x/0 --op read $words >"$WORK/out" 2>"$WORK/err" || status=$?
+	[ "$status" -eq 2 ] || fail "bench $words: exit $status, not 2: $(cat "$WORK/err")"
+done
+
+# One of two paths that is not there makes the figure the answer to another question: exit 1.
+start_target "$LABS/raw.yaml" --set "group.portal=127.0.0.1:$(free_port)"
+url=iscsi://$TARGET_PORTAL/iqn.2026-11.test.sanlab:raw/0
+status=0
+"$SANLAB" bench "$url" "iscsi://127.0.0.1:$(free_port)/iqn.2026-11.test.sanlab:raw/0" --op read --bs 4k --qd 4 \
+	--time 1s >"$WORK/out" 2>"$WORK/err" || status=$?
+[ "$status" -eq 1 ] || fail "bench with a missing path: exit $status, not 1: $(cat "$WORK/err")"
+stop_target

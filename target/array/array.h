@@ -25,6 +25,7 @@
 #define POOL_PAGE_BYTES (15 * MIB)
 
 struct group;
+struct nvram;
 struct pool;
 struct member;
 struct volume;
@@ -100,6 +101,32 @@ struct raid_config {
 	uint64_t stale_mask;
 	void (*stale)(void *arg, unsigned drive);
 	void *stale_arg;
+	/* Where updates are noted before they go to the drives, so that none is left half-way by a
+	 * crash (no write hole); NULL where nothing outlives the process.  The set recovers from it
+	 * when it is opened. */
+	struct nvram *journal;
+};
+
+/* Background work on a set goes unit by unit: a stripe of a parity level, a row of chunks over all
+ * mirrors.  A unit excludes updates of the same place while it runs, so it always sees, and leaves,
+ * consistent content. */
+enum raid_unit_kind {
+	RAID_UNIT_REBUILD, /* work out what SLOT should hold there and write it */
+	RAID_UNIT_VERIFY,  /* read everything; rewrite what is wrong or cannot be read */
+};
+
+struct raid_unit {
+	enum raid_unit_kind kind;
+	unsigned slot; /* of the drive to be rebuilt */
+	uint64_t unit;
+	void (*done)(struct raid_unit *unit);
+	void *owner;
+	/* valid in done */
+	int status; /* 0; -EIO: too little is left to work it out; -ENODEV: SLOT's drive failed;
+		     * -EBUSY: no memory just now, to be tried again */
+	uint64_t moved_bytes; /* read and written: what a rate limit counts */
+	unsigned repaired;    /* VERIFY: drives that got something rewritten */
+	bool inconsistent;    /* VERIFY: redundancy did not fit although all could be read */
 };
 
 /* One level: one file (raid10.c, raid5.c which serves RAID 50 as striped sets, raid0.c).
@@ -113,6 +140,14 @@ struct raid_ops {
 		    struct io_layer **ret_layer, struct err *err);
 	/* Usable bytes of a set whose drives have DRIVE_BYTES each. */
 	uint64_t (*usable_bytes)(unsigned drive_count, uint64_t drive_bytes, uint64_t chunk_bytes);
+	/* ---- of an open set; NULL for a level without redundancy ---- */
+	uint64_t (*unit_count)(const struct io_layer *layer);
+	/* Units of one rebuild are handed out in ascending order, several may be under way. */
+	void (*unit_run)(struct io_layer *layer, struct raid_unit *unit);
+	/* Puts DRIVE, the one that was there or another, into SLOT: nothing on it is trusted, but
+	 * it takes every update, until slot_good says that all its units have been rebuilt. */
+	void (*slot_replace)(struct io_layer *layer, unsigned slot, struct drive *drive);
+	void (*slot_good)(struct io_layer *layer, unsigned slot);
 };
 const struct raid_ops *raid_find(const char *name);
 

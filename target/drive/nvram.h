@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Battery-backed memory of a member: what it holds outlives the target (kill -9) when the member
+ * has a file store, and a simulated crash when its owner keeps it over the reopening.
+ *
+ * With a PLACE it is a file there, PLACE/NAME.nvram, mapped shared: what was stored is in the
+ * host's page cache and so survives the process, not the host's power.  nvram_sync makes it
+ * durable against that too.  Without a PLACE it is anonymous memory.
+ *
+ * Order: stores of one thread reach the page cache in program order as far as a killed process
+ * can tell; nvram_order keeps the compiler from moving them.  After a power failure any mixture of
+ * pages is possible, so records carry checksums.
+ *
+ * Ownership: the opener's.  Threading: one thread.  Units: bytes.
+ */
+#ifndef SANLAB_TARGET_DRIVE_NVRAM_H
+#define SANLAB_TARGET_DRIVE_NVRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct nvram {
+	uint8_t *memory; /* page aligned; zeros where nothing was ever stored */
+	size_t bytes;
+	bool found; /* it existed before: there may be something to recover */
+	int fd;	    /* private; -1: anonymous */
+};
+
+/* Opens or makes it.  A file of another size is kept when it is larger (the content counts) and
+ * grown when it is smaller.  -EBUSY: another target has it. */
+int nvram_open(const char *place, const char *name, size_t bytes, struct nvram *ret_nvram,
+	       struct err *err);
+void nvram_close(struct nvram *nvram); /* keeps the file */
+
+/* On stable storage; 0 at once for anonymous memory. */
+int nvram_sync(struct nvram *nvram, size_t offset, size_t length);
+
+static inline void nvram_order(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+#endif

@@ -129,6 +129,16 @@ struct raid_unit {
 	bool inconsistent;    /* VERIFY: redundancy did not fit although all could be read */
 };
 
+/* What a level's redundancy covers: consecutive slots in groups, and how many of a group may be out
+ * at a time without loss of data. */
+struct raid_protection {
+	unsigned group_drives;
+	unsigned tolerance;
+	/* Drives whose content fits into spare space spread over the others: slot_replace with no
+	 * drive rebuilds a slot there, and later with a drive moves it back. */
+	unsigned distributed_spares;
+};
+
 /* One level: one file (raid10.c, raid5.c which serves RAID 50 as striped sets, raid0.c).
  * Drives fail and answer errors at any time: a set of a redundant level goes on as long as the
  * level's tolerance allows, and beyond it ends requests to the affected ranges with -EIO. */
@@ -140,12 +150,17 @@ struct raid_ops {
 		    struct io_layer **ret_layer, struct err *err);
 	/* Usable bytes of a set whose drives have DRIVE_BYTES each. */
 	uint64_t (*usable_bytes)(unsigned drive_count, uint64_t drive_bytes, uint64_t chunk_bytes);
+	struct raid_protection (*protection)(unsigned drive_count);
 	/* ---- of an open set; NULL for a level without redundancy ---- */
+	/* Unit U holds the set's bytes from U * size_bytes / unit_count on, and all that protects
+	 * them. */
 	uint64_t (*unit_count)(const struct io_layer *layer);
 	/* Units of one rebuild are handed out in ascending order, several may be under way. */
 	void (*unit_run)(struct io_layer *layer, struct raid_unit *unit);
 	/* Puts DRIVE, the one that was there or another, into SLOT: nothing on it is trusted, but
-	 * it takes every update, until slot_good says that all its units have been rebuilt. */
+	 * it takes every update, until slot_good says that all its units have been rebuilt.  A
+	 * drive that misses an update meanwhile is told to `stale` anew: its rebuild was for
+	 * nothing. */
 	void (*slot_replace)(struct io_layer *layer, unsigned slot, struct drive *drive);
 	void (*slot_good)(struct io_layer *layer, unsigned slot);
 };

@@ -109,9 +109,15 @@ static int raid0_open(struct loop *loop, const struct raid_config *config,
 	return 0;
 }
 
+static struct raid_protection raid0_protection(unsigned drive_count)
+{
+	return (struct raid_protection){.group_drives = drive_count};
+}
+
 const struct raid_ops raid0_ops = {
     .name = "raid0",
     .check = raid0_check,
     .open = raid0_open,
     .usable_bytes = raid0_usable_bytes,
+    .protection = raid0_protection,
 };

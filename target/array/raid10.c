@@ -328,9 +328,15 @@ static int raid10_open(struct loop *loop, const struct raid_config *config,
 	return 0;
 }
 
+static struct raid_protection raid10_protection(unsigned drive_count)
+{
+	return (struct raid_protection){.group_drives = 2, .tolerance = 1};
+}
+
 const struct raid_ops raid10_ops = {
     .name = "raid10",
     .check = raid10_check,
     .open = raid10_open,
     .usable_bytes = raid10_usable_bytes,
+    .protection = raid10_protection,
 };

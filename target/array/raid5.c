@@ -286,11 +286,24 @@ static int raid50_open(struct loop *loop, const struct raid_config *config,
 	return open_sets(&raid50_ops, sets ? sets : 1, config, ret_layer, err);
 }
 
+static struct raid_protection raid5_protection(unsigned drive_count)
+{
+	return (struct raid_protection){.group_drives = drive_count, .tolerance = 1};
+}
+
+static struct raid_protection raid50_protection(unsigned drive_count)
+{
+	unsigned sets = raid50_sets(drive_count);
+	return (struct raid_protection){.group_drives = drive_count / (sets ? sets : 1),
+					.tolerance = 1};
+}
+
 const struct raid_ops raid5_ops = {
     .name = "raid5",
     .check = raid5_check,
     .open = raid5_open,
     .usable_bytes = raid5_usable_bytes,
+    .protection = raid5_protection,
 };
 
 const struct raid_ops raid50_ops = {
@@ -298,4 +311,5 @@ const struct raid_ops raid50_ops = {
     .check = raid50_check,
     .open = raid50_open,
     .usable_bytes = raid50_usable_bytes,
+    .protection = raid50_protection,
 };

@@ -166,7 +166,11 @@ struct drive *drive_close(struct drive *drive)
 
 void drive_set_failed(struct drive *drive, bool failed)
 {
+	if (drive->failed == failed)
+		return;
 	drive->failed = failed;
+	if (drive->changed)
+		drive->changed(drive->changed_arg, drive);
 }
 
 void drive_drain(struct drive *drive)

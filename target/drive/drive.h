@@ -68,6 +68,9 @@ struct drive {
 	bool failed; /* every io ends with -ENODEV */
 	struct drive_counters counters;
 	unsigned in_flight; /* ios accepted and not yet completed: the queue a mirror compares */
+	/* Told after `failed` has changed; the owner's, NULL for nobody. */
+	void (*changed)(void *arg, struct drive *drive);
+	void *changed_arg;
 	/* private below */
 	struct io_layer *model; /* NULL without timing */
 	struct io_layer *store;

@@ -44,6 +44,11 @@ struct drive_model {
 const struct drive_model *drive_model_find(const char *name);
 extern const char *const drive_model_names[]; /* NULL-terminated, for schemas */
 
+/* The order in which a drive serves its queue (scheduler.c). */
+struct drive_scheduler;
+const struct drive_scheduler *drive_scheduler_find(const char *name);
+extern const char *const drive_scheduler_names[]; /* "satf", "elevator", "fifo", NULL */
+
 enum drive_timing { DRIVE_TIMING_NONE, DRIVE_TIMING_MODELLED };
 extern const char *const drive_timing_names[]; /* "none", "modelled", NULL */
 
@@ -55,12 +60,31 @@ struct drive_config {
 	const struct store_ops *store;
 	const char *store_place;
 	uint64_t seed;
+	bool checksums; /* a CRC32C a sector, verified on every read (integrity.h) */
+	const struct drive_scheduler *scheduler; /* NULL: the model's */
 };
 
+/* uint64_t only: status names them by a table. */
 struct drive_counters {
-	uint64_t reads, writes, read_bytes, write_bytes, flushes, errors;
-	uint64_t busy_ns; /* modelled service time */
+	uint64_t reads, writes, read_bytes, write_bytes, flushes, unmaps;
+	uint64_t errors;	  /* ended with any error; of these: */
+	uint64_t media_errors;	  /* -EIO: a sector that cannot be read */
+	uint64_t checksum_errors; /* -EILSEQ: content that does not fit its checksum */
+	uint64_t timeouts;	  /* -ETIMEDOUT */
+	uint64_t gone_errors;	  /* -ENODEV: while the drive was failed */
+	uint64_t fault_refusals;  /* faults without room in their tables */
+	uint64_t queue_peak;	  /* most requests ever in flight */
+	/* with `timing: modelled` only: */
+	uint64_t busy_ns; /* time the mechanism (or a channel, divided by their number) worked */
+	uint64_t served;  /* commands it worked for: busy / served is the mean service time */
+	uint64_t response_ns; /* from arrival to end, summed over `completed` */
+	uint64_t completed;
+	uint64_t buffer_hits; /* reads from the drive's own read-ahead buffer */
+	uint64_t overdue;     /* served out of turn because of their age */
+	uint64_t late_max_ns; /* most that a completion left after its modelled instant */
 };
+
+struct drive_faults;
 
 struct drive {
 	struct io_layer layer; /* submit here */
@@ -68,18 +92,21 @@ struct drive {
 	bool failed; /* every io ends with -ENODEV */
 	struct drive_counters counters;
 	unsigned in_flight; /* ios accepted and not yet completed: the queue a mirror compares */
-	/* Told after `failed` has changed; the owner's, NULL for nobody. */
+	/* Told, when not NULL, after the drive failed or returned.  The owner's. */
 	void (*changed)(void *arg, struct drive *drive);
 	void *changed_arg;
 	/* private below */
-	struct io_layer *model; /* NULL without timing */
-	struct io_layer *store;
+	struct io_layer *model;	     /* NULL without timing */
+	struct io_layer *store;	     /* checksums, where they are on, then the store proper */
+	struct io_layer *bare_store; /* below the checksums */
+	struct drive_faults *faults; /* NULL until the first one */
 };
 
 int drive_open(struct loop *loop, const struct drive_config *config, struct drive **ret_drive,
 	       struct err *err);
 struct drive *drive_close(struct drive *drive);
-/* Fails the drive or brings it back (its content is then stale: the RAID set decides). */
+/* Fails the drive or brings it back (its content is then stale: the RAID set decides).  Slow
+ * drives, medium errors, corruption and timeouts: faults.h. */
 void drive_set_failed(struct drive *drive, bool failed);
 /* Ends the model's delays for good and serves what it holds at once: afterwards nothing is in
  * flight.  Called before closing, so that no request is left behind half-way. */

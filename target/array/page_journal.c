@@ -4,7 +4,8 @@
  *
  *   header  0 magic "SANLPGM1"   8 version   12 CRC32C   16 drives   20 spares   24 chunk_bytes
  *           32 drive_bytes   40 RAID level (16)   56 member (64)
- *   record  0 CRC32C   4 type   8 number   16 volume   24 volume's page   28 page or drive
+ *   record  0 CRC32C   4 generation (2)   6 type (2)   8 number   16 volume   24 volume's page   28
+ * page or drive
  */
 #include "target/array/page_journal.h"
 
@@ -32,13 +33,21 @@ enum {
 };
 static const char magic[8] = {'S', 'A', 'N', 'L', 'P', 'G', 'M', '1'};
 
-enum record_type { RECORD_READY = 1, RECORD_TAKE, RECORD_GIVE, RECORD_STALE };
+enum record_type {
+	RECORD_READY = 1,
+	RECORD_TAKE,
+	RECORD_GIVE,
+	RECORD_STALE,
+	RECORD_COMING, /* taken for the copy of a page that moves here */
+	RECORD_OWN,    /* the copy is complete */
+};
 
 struct record {
 	enum record_type type;
 	uint64_t volume;
 	uint32_t volume_page;
 	uint32_t page;
+	uint16_t generation;
 };
 
 struct page_journal {
@@ -75,7 +84,8 @@ static uint64_t record_at(uint64_t number)
 
 static void record_put(uint8_t *out, const struct record *record, uint64_t number)
 {
-	put_be32(out + 4, record->type);
+	put_be16(out + 4, record->generation);
+	put_be16(out + 6, (uint16_t)record->type);
 	put_be64(out + 8, number);
 	put_be64(out + 16, record->volume);
 	put_be32(out + 24, record->volume_page);
@@ -88,7 +98,8 @@ static bool record_get(const uint8_t *in, uint64_t number, struct record *ret_re
 	if (get_be32(in) != crc32c(0, in + 4, RECORD_BYTES - 4) || get_be64(in + 8) != number)
 		return false;
 	*ret_record = (struct record){
-	    .type = get_be32(in + 4),
+	    .generation = get_be16(in + 4),
+	    .type = get_be16(in + 6),
 	    .volume = get_be64(in + 16),
 	    .volume_page = get_be32(in + 24),
 	    .page = get_be32(in + 28),
@@ -105,8 +116,10 @@ static bool possible(const struct page_journal *journal, const struct record *re
 	case RECORD_STALE:
 		return record->page < 64;
 	case RECORD_TAKE:
+	case RECORD_COMING:
 		return record->page < journal->page_count && !journal->owners[record->page].used;
 	case RECORD_GIVE:
+	case RECORD_OWN:
 		return record->page < journal->page_count && journal->owners[record->page].used;
 	}
 	return false;
@@ -124,12 +137,19 @@ static void apply(struct page_journal *journal, const struct record *record)
 		journal->stale_mask |= UINT64_C(1) << record->page;
 		break;
 	case RECORD_TAKE:
+	case RECORD_COMING:
 		journal->live++;
 		journal->owners[record->page] = (struct page_owner){
 		    .volume = record->volume,
 		    .page = record->volume_page,
+		    .generation = record->generation,
 		    .used = true,
+		    .coming = record->type == RECORD_COMING,
 		};
+		break;
+	case RECORD_OWN:
+		journal->owners[record->page].coming = false;
+		journal->owners[record->page].generation = record->generation;
 		break;
 	case RECORD_GIVE:
 		journal->live--;
@@ -168,23 +188,42 @@ int page_journal_sync(struct page_journal *journal)
 int page_journal_take(struct page_journal *journal, uint32_t page, uint64_t volume,
 		      uint32_t volume_page)
 {
-	return append(journal, &(struct record){RECORD_TAKE, volume, volume_page, page});
+	return append(journal, &(struct record){.type = RECORD_TAKE,
+						.volume = volume,
+						.volume_page = volume_page,
+						.page = page});
 }
 
 int page_journal_give(struct page_journal *journal, uint32_t page)
 {
-	return append(journal, &(struct record){RECORD_GIVE, 0, 0, page});
+	return append(journal, &(struct record){.type = RECORD_GIVE, .page = page});
+}
+
+int page_journal_reserve(struct page_journal *journal, uint32_t page, uint64_t volume,
+			 uint32_t volume_page, uint16_t generation)
+{
+	return append(journal, &(struct record){.type = RECORD_COMING,
+						.volume = volume,
+						.volume_page = volume_page,
+						.page = page,
+						.generation = generation});
+}
+
+int page_journal_own(struct page_journal *journal, uint32_t page, uint16_t generation)
+{
+	return append(journal,
+		      &(struct record){.type = RECORD_OWN, .page = page, .generation = generation});
 }
 
 int page_journal_stale(struct page_journal *journal, unsigned drive)
 {
-	int rc = append(journal, &(struct record){RECORD_STALE, 0, 0, drive});
+	int rc = append(journal, &(struct record){.type = RECORD_STALE, .page = drive});
 	return rc ? rc : page_journal_sync(journal);
 }
 
 int page_journal_set_ready(struct page_journal *journal)
 {
-	int rc = append(journal, &(struct record){RECORD_READY, 0, 0, 0});
+	int rc = append(journal, &(struct record){.type = RECORD_READY});
 	return rc ? rc : page_journal_sync(journal);
 }
 
@@ -333,12 +372,17 @@ static int rewrite(struct page_journal *journal, const char *place,
 	for (uint64_t i = 0; rc == 0 && i < 1 + 64 + (uint64_t)journal->page_count; i++) {
 		const struct page_owner *owner = i > 64 ? &journal->owners[i - 65] : NULL;
 		if (i == 0 && journal->ready)
-			record = (struct record){RECORD_READY, 0, 0, 0};
+			record = (struct record){.type = RECORD_READY};
 		else if (i > 0 && i <= 64 && (journal->stale_mask >> (i - 1) & 1))
-			record = (struct record){RECORD_STALE, 0, 0, (uint32_t)(i - 1)};
+			record = (struct record){.type = RECORD_STALE, .page = (uint32_t)(i - 1)};
 		else if (owner && owner->used)
-			record = (struct record){RECORD_TAKE, owner->volume, owner->page,
-						 (uint32_t)(i - 65)};
+			record = (struct record){
+			    .type = owner->coming ? RECORD_COMING : RECORD_TAKE,
+			    .volume = owner->volume,
+			    .volume_page = owner->page,
+			    .page = (uint32_t)(i - 65),
+			    .generation = owner->generation,
+			};
 		else
 			continue;
 		record_put(out, &record, records);

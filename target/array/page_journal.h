@@ -9,6 +9,12 @@
  * leaves; it is cut off.  A bad record before a good one is damage, and refused.  Opening rewrites
  * the file when most of it is history, so it does not grow without end.
  *
+ * A page of a volume moves to another member in this order: the new page is noted there as coming;
+ * the content is copied and flushed; the new page is noted as owner with the next generation; the
+ * old one is unmapped and given back.  Until the last step both claim the same place, and the newer
+ * generation is right: it was noted after its content was complete, and the old one has not been
+ * written since.  What opening finds as coming or as the older claim is unmapped and given back.
+ *
  * Order: a record is on stable storage before the write that needed the page goes out, and a page
  * is given back only after its content is gone.  Allocation is rare (15 MiB pages), so the
  * synchronous fdatasync is paid seldom.
@@ -34,8 +40,16 @@ struct member_shape {
 struct page_owner {
 	uint64_t volume; /* stable hash of the volume's name */
 	uint32_t page;	 /* of the volume */
+	uint16_t generation;
 	bool used;
+	bool coming; /* a move's copy, which owns nothing yet */
 };
+
+/* Of two pages that claim the same place of a volume, the one the volume moved to last. */
+static inline bool page_generation_newer(uint16_t a, uint16_t b)
+{
+	return (int16_t)(uint16_t)(a - b) > 0;
+}
 
 /* Opens or makes the file; makes PLACE if only its last component is missing. */
 int page_journal_open(const char *place, const struct member_shape *shape, uint32_t page_count,
@@ -53,7 +67,12 @@ struct page_owner page_journal_owner(const struct page_journal *journal, uint32_
 int page_journal_take(struct page_journal *journal, uint32_t page, uint64_t volume,
 		      uint32_t volume_page);
 int page_journal_give(struct page_journal *journal, uint32_t page);
-int page_journal_sync(struct page_journal *journal); /* take and give are durable after it */
+/* A page for a move's copy; when it is complete and on stable storage, it becomes the owner of its
+ * place in the volume (of a page that owns its place already, only the generation is raised). */
+int page_journal_reserve(struct page_journal *journal, uint32_t page, uint64_t volume,
+			 uint32_t volume_page, uint16_t generation);
+int page_journal_own(struct page_journal *journal, uint32_t page, uint16_t generation);
+int page_journal_sync(struct page_journal *journal); /* the above is durable after it */
 
 uint64_t page_journal_stale_mask(const struct page_journal *journal);
 int page_journal_stale(struct page_journal *journal, unsigned drive); /* durable at once */

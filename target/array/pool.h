@@ -6,11 +6,9 @@
 #define SANLAB_TARGET_ARRAY_POOL_H
 
 #include "target/array/member.h"
+#include "target/array/pool_status.h"
 
-enum {
-	POOL_MEMBERS_MAX = 8,	/* as of an EqualLogic pool */
-	VOLUME_MEMBERS_MAX = 3, /* over which a volume is spread while they have room */
-};
+enum { VOLUME_MEMBERS_MAX = 3 }; /* over which a volume is spread while they have room */
 
 struct pool {
 	char name[64];

@@ -65,7 +65,7 @@ static void slices(void **state)
 	lab_close(&lab);
 }
 
-static void pool_space(void **state)
+static void space_of_the_pool(void **state)
 {
 	uint64_t used, total;
 	struct volume *volume;
@@ -92,7 +92,7 @@ static void pool_space(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(slices), cmocka_unit_test(pool_space)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(slices), cmocka_unit_test(space_of_the_pool)};
 
 	return cmocka_run_group_tests_name("volume_space", tests, NULL, NULL);
 }

@@ -12,8 +12,12 @@
 static void timer_fired(void *arg)
 {
 	struct iscsi_conn *conn = arg;
+	struct loop *loop = conn->server->loop;
 
-	if (conn->state == CONN_FULL || conn->state == CONN_LOGOUT)
+	/* Nobody is there to notice that time passes. */
+	if (conn->portal->silent)
+		loop_timer_set(loop, &conn->timer, loop_now_ns(loop) + ISCSI_PING_NS);
+	else if (conn->state == CONN_FULL || conn->state == CONN_LOGOUT)
 		iscsi_keepalive_tick(conn);
 	else
 		iscsi_conn_kill(conn);

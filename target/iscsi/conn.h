@@ -35,6 +35,8 @@ struct iscsi_shell_ops {
 	void (*wake)(void *arg);
 	void (*closed)(void *arg);
 	void (*reset)(void *arg); /* the close that follows shall be a reset; may be NULL */
+	/* From now on nothing is read, written or acknowledged, until the close; may be NULL. */
+	void (*silence)(void *arg);
 };
 
 enum rx_state { RX_HEADER, RX_DATA, RX_TAIL };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Connections that the target ends of its own will: asynchronous messages (RFC 7143 11.9), dropped
- * sessions, and portals that drain.
+ * sessions, portals that drain, and portals that fall silent.
  *
  * A portal that drains asks each session to log out, and drops what is still there when the time is
  * up.  Meanwhile and afterwards logins of normal sessions are sent to another portal, until the
@@ -101,4 +101,29 @@ void iscsi_portal_drain_end(struct iscsi_portal *portal)
 bool iscsi_portal_is_draining(const struct iscsi_portal *portal)
 {
 	return portal->draining;
+}
+
+/* ---- silent portals ---- */
+
+void iscsi_portal_set_silent(struct iscsi_portal *portal, bool silent)
+{
+	const struct iscsi_conn *conn;
+
+	if (portal->silent == silent)
+		return;
+	portal->silent = silent;
+	if (silent) {
+		iscsi_portal_drain_end(portal);
+		TAILQ_FOREACH (conn, &portal->server->conns, entry)
+			if (conn->portal == portal && conn->shell->silence)
+				conn->shell->silence(conn->shell_arg);
+	} else {
+		iscsi_portal_reset(portal, NULL);
+	}
+	iscsi_listener_silence(portal, silent);
+}
+
+bool iscsi_portal_is_silent(const struct iscsi_portal *portal)
+{
+	return portal->silent;
 }

@@ -78,5 +78,10 @@ int iscsi_portal_set_down(struct iscsi_portal *portal, bool down, struct err *er
  * logins go elsewhere until iscsi_portal_set_down(portal, false).  Returns how many were asked. */
 unsigned iscsi_portal_drain(struct iscsi_portal *portal, uint64_t limit_ns);
 bool iscsi_portal_is_draining(const struct iscsi_portal *portal);
+/* Silent, as when the controller behind the portal has died: nothing is accepted, answered or
+ * reset. What sessions had sent before still runs, and nobody hears of it.  When the portal speaks
+ * again, connections from before are reset, as nobody there knows them, and logins work. */
+void iscsi_portal_set_silent(struct iscsi_portal *portal, bool silent);
+bool iscsi_portal_is_silent(const struct iscsi_portal *portal);
 
 #endif

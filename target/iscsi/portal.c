@@ -59,6 +59,8 @@ static void accept_ready(void *arg, uint32_t ready)
 	struct iscsi_listener *listener = arg;
 	struct loop *loop = listener->portal->server->loop;
 
+	if (listener->portal->silent)
+		return;
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		union any_address peer;
 		socklen_t size = sizeof peer;
@@ -177,6 +179,8 @@ int iscsi_listener_open(struct iscsi_portal *portal, struct err *err)
 	}
 	learn_port(&portal->config.address, fd);
 	portal->listener = listener;
+	if (portal->silent)
+		iscsi_listener_silence(portal, true);
 	return 0;
 }
 
@@ -192,4 +196,30 @@ void iscsi_listener_close(struct iscsi_portal *portal)
 	loop_timer_cancel(loop, &listener->retry);
 	close(listener->watch.fd);
 	free(listener);
+}
+
+/* Connections that the kernel has made and nobody has taken: the one that made them is dead. */
+static void reset_waiting(const struct iscsi_listener *listener)
+{
+	const struct linger hard = {.l_onoff = 1, .l_linger = 0};
+	int fd;
+
+	while ((fd = accept4(listener->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+		close(fd);
+	}
+}
+
+void iscsi_listener_silence(struct iscsi_portal *portal, bool silent)
+{
+	struct iscsi_listener *listener = portal->listener;
+	struct loop *loop = portal->server->loop;
+
+	if (!listener)
+		return;
+	loop_timer_cancel(loop, &listener->retry);
+	if (!silent)
+		reset_waiting(listener);
+	iscsi_socket_deafen(listener->watch.fd, silent);
+	loop_watch_set(loop, &listener->watch, silent ? 0 : EPOLLIN);
 }

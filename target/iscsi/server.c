@@ -262,7 +262,8 @@ struct iscsi_portal *iscsi_server_pick_member(struct iscsi_server *server,
 		struct iscsi_portal *portal = server->portals[i];
 		uint64_t load = portal->counters.connections_now;
 
-		if (portal == from || portal->config.redirects || portal->down || portal->draining)
+		if (portal == from || portal->config.redirects || portal->down ||
+		    portal->draining || portal->silent)
 			continue;
 		if (now_ns < portal->promised_until_ns)
 			load += portal->promised;

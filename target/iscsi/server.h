@@ -48,6 +48,7 @@ struct iscsi_portal {
 	char owner[64];
 	bool down;
 	bool draining;
+	bool silent;
 	struct loop_timer drain; /* what is left when it fires is dropped */
 	/* Logins redirected to here that have not arrived yet count as connections, or a burst of
 	 * logins would all be sent to the same portal. */
@@ -101,11 +102,15 @@ void iscsi_portal_drain_end(struct iscsi_portal *portal);
 /* portal.c */
 int iscsi_listener_open(struct iscsi_portal *portal, struct err *err);
 void iscsi_listener_close(struct iscsi_portal *portal);
+void iscsi_listener_silence(struct iscsi_portal *portal, bool silent);
 
 /* port_holder.c: "process 1234 (tgtd)" for who listens on PORT; false: /proc does not tell. */
 bool iscsi_port_holder(uint16_t port, char *out, size_t size);
 
 /* socket.c: takes over FD. */
 int iscsi_socket_open(struct iscsi_portal *portal, int fd);
+/* Everything that arrives at FD is thrown away unseen, as by a machine that has died: nothing is
+ * acknowledged, connected or reset. */
+void iscsi_socket_deafen(int fd, bool deaf);
 
 #endif

@@ -10,6 +10,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/knob.h"
+#include "base/log.h"
 #include "target/iscsi/conn.h"
 
 enum { READS_PER_TURN = 4, DISCARD_BYTES = 16384, USER_TIMEOUT_MS = 30000 };
@@ -32,6 +34,7 @@ struct iscsi_socket {
 	bool blocked;  /* the socket takes no more */
 	bool shut;     /* our side is done */
 	bool reset;
+	bool silent; /* nothing goes in or out any more */
 };
 
 static void socket_leave(struct iscsi_socket *socket)
@@ -44,7 +47,8 @@ static void shell_wake(void *arg)
 {
 	struct iscsi_socket *socket = arg;
 
-	loop_task_queue(socket->loop, &socket->task);
+	if (!socket->silent)
+		loop_task_queue(socket->loop, &socket->task);
 }
 
 static void shell_reset(void *arg)
@@ -62,7 +66,7 @@ static void shell_closed(void *arg)
 	socket->conn = NULL;
 	loop_task_cancel(socket->loop, &socket->task);
 	loop_watch_del(socket->loop, &socket->watch);
-	if (socket->reset) {
+	if (socket->reset || socket->silent) {
 		struct linger hard = {.l_onoff = 1, .l_linger = 0};
 
 		setsockopt(socket->watch.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
@@ -71,7 +75,34 @@ static void shell_closed(void *arg)
 	socket_leave(socket);
 }
 
-static const struct iscsi_shell_ops shell_ops = {shell_wake, shell_closed, shell_reset};
+void iscsi_socket_deafen(int fd, bool deaf)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog filter = {.len = 1, .filter = &drop};
+	int none = 0;
+	int r = deaf ? setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter)
+		     : setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof none);
+
+	/* Then the kernel still acknowledges what nobody reads. */
+	if (r < 0)
+		log_debug("no socket filter: %s", strerror(errno));
+}
+
+static void shell_silence(void *arg)
+{
+	struct iscsi_socket *socket = arg;
+	unsigned forever_ms = 0;
+
+	socket->silent = true;
+	/* Or the kernel would give up on what the peer no longer acknowledges. */
+	setsockopt(socket->watch.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &forever_ms, sizeof forever_ms);
+	iscsi_socket_deafen(socket->watch.fd, true);
+	loop_task_cancel(socket->loop, &socket->task);
+	loop_watch_set(socket->loop, &socket->watch, 0);
+}
+
+static const struct iscsi_shell_ops shell_ops = {shell_wake, shell_closed, shell_reset,
+						 shell_silence};
 
 /* Cuts a vector to its first MOST bytes; what is left of its N entries. */
 static unsigned iov_cut(struct iovec *iov, unsigned n, size_t most)
@@ -192,6 +223,8 @@ static void socket_ready(void *arg, uint32_t ready)
 	struct iscsi_socket *socket = arg;
 
 	socket->busy++;
+	if (socket->silent)
+		ready &= EPOLLERR | EPOLLHUP;
 	if (ready & EPOLLOUT) {
 		socket->blocked = false;
 		loop_task_queue(socket->loop, &socket->task);

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/knob.h"
+#include "target/controllers.h"
 #include "target/export.h"
 #include "target/scsi/alua.h"
 #include "target/security.h"
@@ -22,6 +23,7 @@ struct target {
 	struct group *group;
 	struct exports exports;
 	struct iscsi_server *server;
+	struct controllers *controllers;
 	struct target_security security;
 	const char *lab_name;
 	enum group_style style;
@@ -139,8 +141,13 @@ int target_start(struct loop *loop, const struct group_config *config, const cha
 					 target->server, &target->security, err);
 	if (!r)
 		r = listen_everywhere(target, config, err);
-	if (!r)
+	if (!r) {
+		struct controllers_env env = {loop, target->group, &target->exports,
+					      target->server};
+
 		set_access(target);
+		r = controllers_open(config, &env, &target->controllers, err);
+	}
 	if (r) {
 		target_stop(target);
 		return err_set(err, r, "cannot start the target");
@@ -153,6 +160,7 @@ struct target *target_stop(struct target *target)
 {
 	if (!target)
 		return NULL;
+	controllers_close(target->controllers);
 	if (target->server)
 		iscsi_server_free(target->server);
 	target_security_close(&target->security);
@@ -176,6 +184,11 @@ struct scsi_lu *target_find_lu(struct target *target, const char *volume)
 
 	/* Exported already: this only finds it. */
 	return found ? scsi_device_add(target->exports.device, found) : NULL;
+}
+
+struct controllers *target_controllers(struct target *target)
+{
+	return target->controllers;
 }
 
 struct iscsi_server *target_server(struct target *target)

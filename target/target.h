@@ -24,6 +24,7 @@ struct group *target_group(struct target *target);
 /* The logical unit of a volume; NULL: there is no such volume. */
 struct scsi_lu *target_find_lu(struct target *target, const char *volume);
 struct iscsi_server *target_server(struct target *target);
+struct controllers *target_controllers(struct target *target);
 const char *target_lab_name(const struct target *target);
 enum group_style target_style(const struct target *target);
 struct buf_pool *target_buffers(struct target *target);

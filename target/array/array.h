@@ -39,8 +39,18 @@ struct member_drives_config {
 	uint64_t size_bytes; /* per drive; 0: the model's */
 };
 
+/* Of a member (style equallogic), and of the group as the default of its members and for the two
+ * controllers of style lun. */
+struct controllers_config {
+	uint64_t count;	      /* member: 1 or 2; 0: 2 */
+	uint64_t failover_ns; /* member: 0: as the group says */
+	uint64_t transition_ns;
+	int failback; /* enum controller_failback */
+};
+
 struct member_config {
 	const char *name;
+	struct controllers_config controllers;
 	struct member_drives_config drives;
 	int raid;		 /* index into raid_level_names */
 	uint64_t chunk_bytes;	 /* stripe element, default 64 KiB */
@@ -74,6 +84,7 @@ extern const char *const group_style_names[];
 struct group_config {
 	int style;
 	struct cfg_portal portal;
+	struct controllers_config controllers;
 	struct cfg_list pools;	 /* struct pool_config */
 	struct cfg_list volumes; /* struct volume_config */
 	struct cfg_list access;	 /* struct access_config; none: everybody reaches everything */

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "target/array/array.h"
+#include "target/array/controller.h"
 
 enum {
 	MAX_POOLS = 4,
@@ -37,6 +38,32 @@ static const struct cfg_field drives_fields[] = {
 static const struct cfg_schema drives_schema = {"drives", sizeof(struct member_drives_config),
 						drives_fields, ARRAY_SIZE(drives_fields)};
 
+static const struct cfg_field member_controllers_fields[] = {
+    {"count", CFG_UINT, offsetof(struct controllers_config, count), .min = 1,
+     .max = CONTROLLER_COUNT, .help = "controllers the member has, 2 unless given"},
+    {"failover", CFG_DURATION, offsetof(struct controllers_config, failover_ns), .max = 600e9,
+     .help = "how long its portals are silent in a failover; the group's unless given"},
+};
+static const struct cfg_schema member_controllers_schema = {
+    "controllers", sizeof(struct controllers_config), member_controllers_fields,
+    ARRAY_SIZE(member_controllers_fields)};
+
+static const struct cfg_field group_controllers_fields[] = {
+    {"failover", CFG_DURATION, offsetof(struct controllers_config, failover_ns), .preset = "2s",
+     .max = 600e9,
+     .help = "style equallogic: how long the passive controller takes to take over, while the "
+	     "member's portals are silent"},
+    {"transition", CFG_DURATION, offsetof(struct controllers_config, transition_ns),
+     .preset = "500ms", .max = 60e9,
+     .help = "style lun: how long a volume is `transitioning` when its controller changes"},
+    {"failback", CFG_ENUM, offsetof(struct controllers_config, failback), .preset = "auto",
+     .names = controller_failback_names,
+     .help = "style lun: whether volumes go back by themselves when their controller returns"},
+};
+static const struct cfg_schema group_controllers_schema = {
+    "controllers", sizeof(struct controllers_config), group_controllers_fields,
+    ARRAY_SIZE(group_controllers_fields)};
+
 static const struct cfg_field member_fields[] = {
     {"name", CFG_STRING, offsetof(struct member_config, name), .required = true,
      .help = "a-z, 0-9 and '-'"},
@@ -46,6 +73,9 @@ static const struct cfg_field member_fields[] = {
      .names = raid_level_names, .help = "RAID level over the active drives"},
     {"chunk", CFG_SIZE, offsetof(struct member_config, chunk_bytes), .preset = "64KiB",
      .min = 4 * KIB, .max = 1 * MIB, .help = "stripe element on one drive, a power of two"},
+    {"controllers", CFG_STRUCT, offsetof(struct member_config, controllers),
+     .sub = &member_controllers_schema,
+     .help = "the member's active/passive pair (style equallogic)"},
     {"portals", CFG_PORTALS, offsetof(struct member_config, portals),
      .help = "addresses at which the member serves I/O; each is a path"},
     {"store", CFG_UNION, offsetof(struct member_config, store), .preset = "memory",
@@ -96,6 +126,8 @@ static const struct cfg_field group_fields[] = {
 	     "members; lun: one target, volumes are its LUNs"},
     {"portal", CFG_PORTAL, offsetof(struct group_config, portal), .required = true,
      .help = "group address: discovery and redirection"},
+    {"controllers", CFG_STRUCT, offsetof(struct group_config, controllers),
+     .sub = &group_controllers_schema, .help = "how controllers fail over"},
     {"pools", CFG_LIST, offsetof(struct group_config, pools), .required = true, .sub = &pool_schema,
      .help = "pools of members, at most 4"},
     {"volumes", CFG_LIST, offsetof(struct group_config, volumes), .required = true,

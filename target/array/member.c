@@ -18,6 +18,10 @@
 static void member_submit(struct io_layer *layer, struct io *io)
 {
 	struct member *member = container_of(layer, struct member, layer);
+	if (member->gate.state != MEMBER_OPEN) {
+		member_gate_take(&member->gate, io);
+		return;
+	}
 	if (io->op == IO_READ) {
 		member->counters.reads++;
 		member->counters.read_bytes += io->length_bytes;

@@ -9,6 +9,7 @@
 #define SANLAB_TARGET_ARRAY_MEMBER_H
 
 #include "target/array/array.h"
+#include "target/array/member_gate.h"
 #include "target/array/page_journal.h"
 
 struct member {
@@ -19,6 +20,7 @@ struct member {
 	unsigned active_count;
 	struct io_layer *raid;
 	struct member_counters counters;
+	struct member_gate gate;
 	struct page_journal *journal; /* NULL: nothing persists */
 	uint64_t stale_mask;
 	uint32_t page_count, used_pages;

@@ -57,7 +57,7 @@ static bool less_filled(const struct pool *pool, const uint32_t *volume_pages, u
 
 static bool has_room(const struct member *member)
 {
-	return member->used_pages < member->page_count;
+	return member->used_pages < member->page_count && member->gate.state != MEMBER_OFFLINE;
 }
 
 int pool_choose(const struct pool *pool, const uint32_t *volume_pages, unsigned *ret_member)

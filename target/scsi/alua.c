@@ -118,6 +118,11 @@ void scsi_alua_set_owner(struct scsi_lu *lu, uint16_t group)
 	scsi_alua_begin(lu);
 }
 
+uint16_t scsi_alua_owner(const struct scsi_lu *lu)
+{
+	return lu->alua.owner;
+}
+
 /* ---- changes ---- */
 
 void scsi_alua_put(struct scsi_lu *lu, unsigned index, enum alua_state state, uint8_t status,

@@ -71,6 +71,7 @@ bool scsi_group_exists(const struct scsi_device *device, uint16_t group);
 void scsi_alua_set_member(struct scsi_device *device, uint16_t group, const struct member *member);
 /* GROUP's controller owns the logical unit: optimized there, non-optimized elsewhere. */
 void scsi_alua_set_owner(struct scsi_lu *lu, uint16_t group);
+uint16_t scsi_alua_owner(const struct scsi_lu *lu); /* 0: nobody */
 
 /* "optimized", "non-optimized", "standby", "unavailable", "offline", "transitioning". */
 int scsi_alua_state_parse(const char *name, enum alua_state *ret_state);

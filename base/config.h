@@ -80,6 +80,8 @@ struct cfg_schema {
 	size_t size; /* sizeof the C structure */
 	const struct cfg_field *fields;
 	size_t field_count;
+	/* Called with each mapping before it is decoded: the place for cfg_supply.  May be NULL. */
+	void (*expand)(struct cfg *cfg, const struct cfg_raw *mapping);
 };
 
 /* Parses FILE.  -ENOENT/-EACCES/... with ERR filled when it cannot be read; syntax errors are
@@ -105,6 +107,12 @@ void cfg_decode_raw(struct cfg *cfg, const struct cfg_raw *raw, const struct cfg
 const char *cfg_raw_scalar(const struct cfg_raw *raw);
 bool cfg_raw_entry(const struct cfg_raw *raw, size_t index, const char **ret_key,
 		   struct cfg_raw *ret_value);
+/* The value at PATH ("drives.count") below MAPPING; false: there is none. */
+bool cfg_raw_find(const struct cfg_raw *mapping, const char *path, struct cfg_raw *ret_value);
+/* Puts the scalar TEXT at PATH below MAPPING unless something is there: what one key stands for.
+ * Errors about it point at BECAUSE, that key's value; cfg_emit writes it out like any other. */
+void cfg_supply(struct cfg *cfg, const struct cfg_raw *mapping, const char *path, const char *text,
+		const struct cfg_raw *because);
 void cfg_error_raw(struct cfg *cfg, const struct cfg_raw *raw, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Parses one scalar with the rules of TYPE (CFG_SIZE, CFG_DURATION, CFG_PERCENT, CFG_REAL,

@@ -314,6 +314,8 @@ static void decode_mapping(struct cfg *cfg, const struct cfg_node *node,
 			    kind_name(node));
 	if (node && node->kind != CFG_NODE_MAPPING)
 		node = NULL;
+	if (node && schema->expand)
+		schema->expand(cfg, &(struct cfg_raw){node});
 	for (size_t i = 0; i < schema->field_count; i++) {
 		const struct cfg_field *field = &schema->fields[i];
 		const struct cfg_node *value = node ? cfg_node_find(node, field->key) : NULL;

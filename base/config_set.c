@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * `--set key.path=value`: changes the tree before it is decoded, so that an assignment is checked
- * by the same schema as the file.
+ * by the same schema as the file.  Likewise cfg_supply, which fills in what one key stands for.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -149,4 +149,65 @@ void cfg_set(struct cfg *cfg, const char *assignment)
 	}
 	if (node)
 		assign(cfg, node, equals + 1, place);
+}
+
+/* Cuts the first part of *PATH off into SEGMENT; false when it does not fit. */
+static bool next_segment(const char **path, char *segment, size_t size)
+{
+	size_t length = strcspn(*path, ".");
+
+	if (length >= size)
+		return false;
+	memcpy(segment, *path, length);
+	segment[length] = 0;
+	*path += length + ((*path)[length] == '.');
+	return true;
+}
+
+bool cfg_raw_find(const struct cfg_raw *mapping, const char *path, struct cfg_raw *ret_value)
+{
+	const struct cfg_node *node = mapping->node;
+	char segment[64];
+
+	while (*path && node) {
+		if (node->kind != CFG_NODE_MAPPING || !next_segment(&path, segment, sizeof segment))
+			return false;
+		node = cfg_node_find(node, segment);
+	}
+	ret_value->node = node;
+	return node;
+}
+
+void cfg_supply(struct cfg *cfg, const struct cfg_raw *mapping, const char *path, const char *text,
+		const struct cfg_raw *because)
+{
+	struct cfg_node *node = (struct cfg_node *)(uintptr_t)mapping->node;
+	struct cfg_place place = ((const struct cfg_node *)because->node)->place;
+	char segment[64];
+	bool made = false;
+
+	while (*path && node) {
+		struct cfg_node *child;
+		char *key;
+
+		if (node->kind == CFG_NODE_SCALAR && cfg_node_is_null(node)) {
+			node->kind = CFG_NODE_MAPPING;
+			node->place = place;
+		}
+		/* What is wrong there is the decoder's to tell. */
+		if (node->kind != CFG_NODE_MAPPING || !next_segment(&path, segment, sizeof segment))
+			return;
+		child = cfg_node_find(node, segment);
+		made = !child;
+		if (made) {
+			key = cfg_strndup(cfg, segment, strlen(segment));
+			child = key ? append_null(cfg, node, key, place) : NULL;
+		}
+		node = child;
+	}
+	if (!node || !made)
+		return;
+	text = cfg_strndup(cfg, text, strlen(text));
+	if (text)
+		node->text = text;
 }

@@ -10,9 +10,13 @@
 struct kind {
 	const char *key;
 	size_t offset;
-	enum cfg_type type; /* of the number */
+	enum cfg_type type; /* of the number; CFG_STRING: one of the words */
 	const char *example;
+	const char *const *words;
 };
+
+static const char *const rebuild_words[] = {"finished", NULL};
+static const char *const scrub_words[] = {"finished", "clean", NULL};
 
 static const struct kind kinds[] = {
     {"data-mismatches", offsetof(struct expect_config, data_mismatches), CFG_UINT, "0"},
@@ -26,6 +30,8 @@ static const struct kind kinds[] = {
      "\"< 20ms\""},
     {"log-write-latency", offsetof(struct expect_config, log_write_latency), CFG_DURATION,
      "\"< 10ms\""},
+    {"rebuild", offsetof(struct expect_config, rebuild), CFG_STRING, "finished", rebuild_words},
+    {"scrub", offsetof(struct expect_config, scrub), CFG_STRING, "clean", scrub_words},
 };
 
 static const struct {
@@ -52,6 +58,22 @@ static bool take_operator(const char **text, int *ret_op)
 	return false;
 }
 
+static void parse_word(struct lab *lab, struct expect_config *expect, const struct kind *kind,
+		       const struct cfg_raw *raw)
+{
+	for (size_t i = 0; kind->words[i]; i++)
+		if (!strcmp(kind->words[i], expect->text))
+			return;
+	cfg_error_raw(lab->cfg, raw, "'%s' is '%.60s'; write %s", kind->key, expect->text,
+		      kind->example);
+}
+
+/* More than all of it is a mistake in writing. */
+static bool share_is_odd(const struct kind *kind, double share)
+{
+	return kind->type == CFG_PERCENT && share > 1;
+}
+
 static void parse_condition(struct lab *lab, struct expect_config *expect, const struct kind *kind,
 			    const struct cfg_raw *raw)
 {
@@ -70,6 +92,10 @@ static void parse_condition(struct lab *lab, struct expect_config *expect, const
 	}
 	expect->key = kind->key;
 	expect->text = text;
+	if (kind->type == CFG_STRING) {
+		parse_word(lab, expect, kind, raw);
+		return;
+	}
 	if (share && !strncmp(text, within, sizeof within - 1)) {
 		text += sizeof within - 1;
 		expect->op = EXPECT_LE;
@@ -86,6 +112,12 @@ static void parse_condition(struct lab *lab, struct expect_config *expect, const
 	void *out = kind->type == CFG_PERCENT ? (void *)&real : (void *)&whole;
 	if (cfg_parse_scalar(kind->type, text, out, why, sizeof why)) {
 		cfg_error_raw(lab->cfg, raw, "'%s': %s", kind->key, why);
+		cfg_hint(lab->cfg, "write a condition, such as %s", kind->example);
+		return;
+	}
+	if (share_is_odd(kind, real)) {
+		cfg_error_raw(lab->cfg, raw, "'%s' is '%.60s': more than all of it (100 %%)",
+			      kind->key, expect->text);
 		cfg_hint(lab->cfg, "write a condition, such as %s", kind->example);
 		return;
 	}

@@ -7,34 +7,59 @@
 #include "base/bytes.h"
 #include "harness/lab/lab_impl.h"
 
+bool fault_has_path(int kind)
+{
+	return kind == FAULT_PATH_RESET || kind == FAULT_PATH_DOWN;
+}
+
+bool fault_has_portal(int kind)
+{
+	return fault_has_path(kind) || kind == FAULT_PORTAL_DOWN;
+}
+
+bool fault_has_drive(int kind)
+{
+	return kind == FAULT_DRIVE_FAIL || kind == FAULT_DRIVE_SLOW || kind == FAULT_DRIVE_LATENT;
+}
+
+bool fault_has_controller(int kind)
+{
+	return kind == FAULT_CONTROLLER_FAILOVER || kind == FAULT_LINK_DOWN;
+}
+
+static void name_kinds(struct lab *lab)
+{
+	char all[300] = "";
+
+	for (size_t i = 0; i < FAULT_KINDS; i++) {
+		size_t used = strlen(all);
+		(void)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "",
+			       fault_kind_names[i]);
+	}
+	cfg_hint(lab->cfg, "allowed: %s", all);
+}
+
 /* The one raw part that is given, by kind; NULL (and an error) unless it is exactly one. */
 static const struct cfg_raw *fault_kind(struct lab *lab, struct fault_config *fault)
 {
-	const struct cfg_raw *kinds[] = {
-	    [FAULT_PATH_RESET] = &fault->path_reset,
-	    [FAULT_PATH_DOWN] = &fault->path_down,
-	    [FAULT_PORTAL_DOWN] = &fault->portal_down,
-	    [FAULT_ALL_PATHS_DOWN] = &fault->all_paths_down,
-	};
 	const struct cfg_raw *found = NULL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		if (!kinds[i]->node)
+	for (size_t i = 0; i < FAULT_KINDS; i++) {
+		if (!fault->raw[i].node)
 			continue;
 		if (found) {
-			cfg_error_raw(lab->cfg, kinds[i],
+			cfg_error_raw(lab->cfg, &fault->raw[i],
 				      "a second kind in one fault ('%s' and '%s')",
 				      fault_kind_names[fault->kind], fault_kind_names[i]);
 			cfg_hint(lab->cfg, "give each its own entry");
 			return NULL;
 		}
-		found = kinds[i];
+		found = &fault->raw[i];
 		fault->kind = (int)i;
 	}
-	if (!found && cfg_valid(lab->cfg, &fault->path_reset)) {
+	if (!found && cfg_valid(lab->cfg, &fault->raw[0])) {
 		cfg_error_at(lab->cfg, &fault->at_ns, "a fault without a kind");
-		cfg_hint(lab->cfg, "allowed: %s, %s, %s, %s", fault_kind_names[0],
-			 fault_kind_names[1], fault_kind_names[2], fault_kind_names[3]);
+		name_kinds(lab);
 	}
 	return found;
 }
@@ -121,33 +146,106 @@ static void resolve_portal(struct lab *lab, struct fault_config *fault,
 	fault->portal = args->portal;
 }
 
+static const struct member_config *find_member(struct lab *lab, const char *const *name)
+{
+	const struct pool_config *pools = lab->group.pools.items;
+	enum { MOST = 64 };
+	const char *names[MOST + 1];
+	size_t count = 0;
+
+	for (size_t p = 0; p < lab->group.pools.count; p++) {
+		const struct member_config *members = pools[p].members.items;
+		for (size_t m = 0; m < pools[p].members.count; m++) {
+			if (!members[m].name)
+				continue;
+			if (!strcmp(members[m].name, *name))
+				return &members[m];
+			if (count < MOST)
+				names[count++] = members[m].name;
+		}
+	}
+	names[count] = NULL;
+	cfg_error_at(lab->cfg, name, "the group has no member '%.60s'", *name);
+	const char *near = cfg_nearest(*name, names);
+	if (near)
+		cfg_hint(lab->cfg, "did you mean '%s'?", near);
+	return NULL;
+}
+
+static void check_controller(struct lab *lab, struct fault_config *fault,
+			     const struct fault_args *args, const struct member_config *member)
+{
+	bool lun = lab->group.style == GROUP_STYLE_LUN;
+
+	fault->controller = cfg_given(lab->cfg, &args->controller) || fault->kind == FAULT_LINK_DOWN
+				? (int)args->controller
+				: -1;
+	if (lun && fault->kind == FAULT_LINK_DOWN)
+		cfg_error_at(lab->cfg, &fault->at_ns,
+			     "'link-down' is for style equallogic; in style lun use portal-down");
+	else if (lun && fault->controller < 0)
+		cfg_error_at(lab->cfg, &args->controller,
+			     "in style lun a controller failover names its controller, 0 or 1");
+	else if (!lun && !args->member)
+		cfg_error_at(lab->cfg, &args->member,
+			     "in style equallogic controllers are a member's: name the member");
+	if (member && member->controllers.count && fault->controller >= 0 &&
+	    (uint64_t)fault->controller >= member->controllers.count)
+		cfg_error_at(lab->cfg, &args->controller, "member '%.60s' has one controller",
+			     args->member);
+	if (fault->kind == FAULT_LINK_DOWN && member && cfg_valid(lab->cfg, &args->port) &&
+	    args->port >= member->portals.count)
+		cfg_error_at(lab->cfg, &args->port,
+			     "member '%.60s' has no port %llu: it has %zu, counted from 0",
+			     args->member, (unsigned long long)args->port, member->portals.count);
+}
+
+static void resolve_member(struct lab *lab, struct fault_config *fault,
+			   const struct fault_args *args)
+{
+	const struct member_config *member = args->member ? find_member(lab, &args->member) : NULL;
+
+	fault->member = args->member;
+	fault->drive = args->drive;
+	fault->port = args->port;
+	fault->factor = args->factor;
+	fault->extra_ns = args->extra_ns;
+	fault->rate = args->rate;
+	if (member && fault_has_drive(fault->kind) && cfg_valid(lab->cfg, &args->drive) &&
+	    cfg_valid(lab->cfg, &member->drives.count) && args->drive >= member->drives.count)
+		cfg_error_at(lab->cfg, &args->drive,
+			     "member '%.60s' has no drive %llu: it has %llu, counted from 0",
+			     args->member, (unsigned long long)args->drive,
+			     (unsigned long long)member->drives.count);
+	if (fault->kind == FAULT_DRIVE_SLOW && args->factor <= 1 && !args->extra_ns &&
+	    cfg_valid(lab->cfg, &args->factor) && cfg_valid(lab->cfg, &args->extra_ns))
+		cfg_error_at(lab->cfg, &args->factor,
+			     "a slow drive needs a factor above 1 or some extra time");
+	if (fault_has_controller(fault->kind))
+		check_controller(lab, fault, args, member);
+}
+
 static void check_fault(struct lab *lab, struct fault_config *fault)
 {
 	struct fault_args args = {.host = NULL};
 	const struct cfg_raw *raw = fault_kind(lab, fault);
 
+	fault->controller = -1;
 	if (cfg_valid(lab->cfg, &fault->at_ns) && cfg_valid(lab->cfg, &lab->run.duration_ns) &&
 	    fault->at_ns >= lab->run.duration_ns)
 		cfg_error_at(lab->cfg, &fault->at_ns,
 			     "the fault begins after the measured window ('duration')");
 	if (!raw)
 		return;
-	switch (fault->kind) {
-	case FAULT_PATH_RESET:
-	case FAULT_PATH_DOWN:
-		cfg_decode_raw(lab->cfg, raw, &fault_path_schema, &args);
+	cfg_decode_raw(lab->cfg, raw, fault_schemas[fault->kind], &args);
+	if (fault_has_path(fault->kind))
 		resolve_path(lab, fault, &args);
-		break;
-	case FAULT_PORTAL_DOWN:
-		cfg_decode_raw(lab->cfg, raw, &fault_portal_schema, &args);
+	else if (fault->kind == FAULT_PORTAL_DOWN)
 		resolve_portal(lab, fault, &args);
-		break;
-	default:
-		cfg_decode_raw(lab->cfg, raw, &fault_host_schema, &args);
-		if (args.host && find_host(lab, &args.host))
-			fault->host = args.host;
-		break;
-	}
+	else if (fault->kind != FAULT_ALL_PATHS_DOWN)
+		resolve_member(lab, fault, &args);
+	else if (args.host && find_host(lab, &args.host))
+		fault->host = args.host;
 	if (fault->kind == FAULT_PATH_RESET && cfg_given(lab->cfg, &fault->for_ns))
 		cfg_error_at(lab->cfg, &fault->for_ns,
 			     "'path-reset' is an instant and takes no 'for'; use 'path-down'");

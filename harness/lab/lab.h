@@ -37,23 +37,48 @@ struct run_config {
 
 /* Fault timeline: `- {at: 10s, path-down: {host: mbx1, path: 2}, for: 5s}`; `at` counts from the
  * start of the measured window.  The target carries them out, so they need a group. */
-enum fault_kind { FAULT_PATH_RESET, FAULT_PATH_DOWN, FAULT_PORTAL_DOWN, FAULT_ALL_PATHS_DOWN };
+enum fault_kind {
+	FAULT_PATH_RESET,
+	FAULT_PATH_DOWN,
+	FAULT_PORTAL_DOWN,
+	FAULT_ALL_PATHS_DOWN,
+	FAULT_DRIVE_FAIL,
+	FAULT_DRIVE_SLOW,
+	FAULT_DRIVE_LATENT,
+	FAULT_MEMBER_OFFLINE,
+	FAULT_CONTROLLER_FAILOVER,
+	FAULT_LINK_DOWN,
+	FAULT_BATTERY_LOST,
+	FAULT_SCRUB,
+	FAULT_KINDS,
+};
 extern const char *const fault_kind_names[]; /* "path-reset", ... as in the file */
 struct fault_config {
-	uint64_t at_ns, for_ns; /* for 0: until the end */
-	struct cfg_raw path_reset, path_down, portal_down, all_paths_down; /* exactly one given */
+	uint64_t at_ns, for_ns;		 /* for 0: until the end */
+	struct cfg_raw raw[FAULT_KINDS]; /* exactly one given */
 	/* filled by lab_load */
 	int kind;
 	const char *host;	  /* NULL: every host (all-paths-down, portal-down) */
 	const char *volume;	  /* whose paths are counted; the host's first unless given */
 	uint64_t path;		  /* index from 0 as in lab_paths_of and in reports */
-	struct cfg_portal portal; /* resolved portal for all but all-paths-down */
+	struct cfg_portal portal; /* of faults of paths and portals, but all-paths-down */
+	const char *member;	  /* NULL: the fault is none of a member's */
+	uint64_t drive, port;
+	int controller;	   /* -1: the active one */
+	double factor;	   /* drive-slow */
+	uint64_t extra_ns; /* ... */
+	double rate;	   /* drive-latent: share of the reads */
 };
+/* Which of the fields above a kind has. */
+bool fault_has_path(int kind);
+bool fault_has_portal(int kind);
+bool fault_has_drive(int kind);
+bool fault_has_controller(int kind);
 
 /* Expectations: `- {max-io-gap: "<= 2s"}`; one key each. */
 struct expect_config {
 	struct cfg_raw data_mismatches, io_errors, max_io_gap, path_share, achieved_iops,
-	    db_read_latency, db_write_latency, log_write_latency;
+	    db_read_latency, db_write_latency, log_write_latency, rebuild, scrub;
 	/* filled by lab_load */
 	const char *key;  /* "max-io-gap" */
 	const char *text; /* as written: "<= 2s" */

@@ -11,11 +11,13 @@ extern const struct cfg_schema lab_schema; /* schema.c */
 
 /* `path-reset: {...}` and the other kinds of faults: which keys they take. */
 struct fault_args {
-	const char *host, *volume;
+	const char *host, *volume, *member;
 	uint64_t path;
 	struct cfg_portal portal;
+	uint64_t drive, controller, port, extra_ns;
+	double factor, rate;
 };
-extern const struct cfg_schema fault_path_schema, fault_portal_schema, fault_host_schema;
+extern const struct cfg_schema *const fault_schemas[FAULT_KINDS];
 
 /* Each adds its errors to lab->cfg and fills what its part of struct lab says. */
 void lab_check_hosts(struct lab *lab);

@@ -85,6 +85,45 @@ static int set_all(struct real_faults *faults, const struct fault_config *fault,
 	return r;
 }
 
+/* Faults of the array: the command that begins each and the one that ends it. */
+static const struct {
+	const char *begin, *end;
+} array_commands[FAULT_KINDS] = {
+    [FAULT_DRIVE_FAIL] = {"drive-fail", "drive-return"},
+    [FAULT_DRIVE_SLOW] = {"drive-slow", "drive-slow"},
+    [FAULT_DRIVE_LATENT] = {"drive-latent", "drive-latent"},
+    [FAULT_MEMBER_OFFLINE] = {"member-offline", "member-online"},
+    [FAULT_CONTROLLER_FAILOVER] = {"controller-fail", "controller-return"},
+    [FAULT_LINK_DOWN] = {"link-down", "link-up"},
+    [FAULT_BATTERY_LOST] = {"battery-lost", "battery-ok"},
+    [FAULT_SCRUB] = {"scrub-start", "scrub-stop"},
+};
+
+static int set_array(struct real_faults *faults, const struct fault_config *fault, bool begin,
+		     struct err *err)
+{
+	const char *name =
+	    begin ? array_commands[fault->kind].begin : array_commands[fault->kind].end;
+	json_t *request = json_pack("{s:s}", "command", name);
+
+	if (fault->member)
+		json_object_set_new(request, "member", json_string(fault->member));
+	if (fault_has_drive(fault->kind))
+		json_object_set_new(request, "drive", json_integer((json_int_t)fault->drive));
+	if (fault->controller >= 0)
+		json_object_set_new(request, "controller", json_integer(fault->controller));
+	if (fault->kind == FAULT_LINK_DOWN)
+		json_object_set_new(request, "port", json_integer((json_int_t)fault->port));
+	if (fault->kind == FAULT_DRIVE_SLOW) {
+		json_object_set_new(request, "factor", json_real(begin ? fault->factor : 1));
+		json_object_set_new(request, "extra_ns",
+				    json_integer(begin ? (json_int_t)fault->extra_ns : 0));
+	}
+	if (fault->kind == FAULT_DRIVE_LATENT)
+		json_object_set_new(request, "rate", json_real(begin ? fault->rate : 0));
+	return command(faults, request, err);
+}
+
 int real_faults_apply(void *arg, const struct fault_config *fault, bool begin, struct err *err)
 {
 	struct real_faults *faults = arg;
@@ -95,7 +134,9 @@ int real_faults_apply(void *arg, const struct fault_config *fault, bool begin, s
 	case FAULT_PATH_DOWN:
 	case FAULT_PORTAL_DOWN:
 		return set_portal(faults, fault->portal.text, begin, err);
-	default:
+	case FAULT_ALL_PATHS_DOWN:
 		return set_all(faults, fault, begin, err);
+	default:
+		return set_array(faults, fault, begin, err);
 	}
 }

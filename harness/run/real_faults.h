@@ -7,6 +7,7 @@
  *                  portal, so all volumes of the host lose that path, and so does any other host.
  *  portal-down     the same, by the portal's name
  *  all-paths-down  every portal that a path of the host (or of any host) goes through
+ *  the others      what the array's own commands of these names do
  */
 #ifndef SANLAB_HARNESS_RUN_REAL_FAULTS_H
 #define SANLAB_HARNESS_RUN_REAL_FAULTS_H

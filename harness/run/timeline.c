@@ -10,24 +10,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* What is hit, as people call it. */
+static void describe_place(const struct fault_config *fault, char *out, size_t size)
+{
+	const char *member = fault->member ? fault->member : "the array";
+
+	if (fault_has_path(fault->kind))
+		snprintf(out, size, "%s path %llu (%s)", fault->host,
+			 (unsigned long long)fault->path, fault->portal.text);
+	else if (fault->kind == FAULT_PORTAL_DOWN)
+		snprintf(out, size, "%s", fault->portal.text);
+	else if (fault->kind == FAULT_ALL_PATHS_DOWN)
+		snprintf(out, size, "%s", fault->host ? fault->host : "all hosts");
+	else if (fault_has_drive(fault->kind))
+		snprintf(out, size, "%s drive %llu", member, (unsigned long long)fault->drive);
+	else if (fault->kind == FAULT_LINK_DOWN)
+		snprintf(out, size, "%s controller %d port %llu", member, fault->controller,
+			 (unsigned long long)fault->port);
+	else if (fault->kind == FAULT_CONTROLLER_FAILOVER && fault->controller >= 0)
+		snprintf(out, size, "%s controller %d", member, fault->controller);
+	else
+		snprintf(out, size, "%s", member);
+}
+
 static void describe(const struct fault_config *fault, bool begin, char *out, size_t size)
 {
-	const char *end = fault->kind == FAULT_PATH_RESET ? "" : begin ? " begins" : " ends";
-	const char *kind = fault_kind_names[fault->kind];
+	bool instant = fault->kind == FAULT_PATH_RESET;
+	char place[160];
 
-	switch (fault->kind) {
-	case FAULT_PATH_RESET:
-	case FAULT_PATH_DOWN:
-		snprintf(out, size, "%s%s: %s path %llu (%s)", kind, end, fault->host,
-			 (unsigned long long)fault->path, fault->portal.text);
-		break;
-	case FAULT_PORTAL_DOWN:
-		snprintf(out, size, "%s%s: %s", kind, end, fault->portal.text);
-		break;
-	default:
-		snprintf(out, size, "%s%s: %s", kind, end, fault->host ? fault->host : "all hosts");
-		break;
-	}
+	describe_place(fault, place, sizeof place);
+	snprintf(out, size, "%s%s: %s", fault_kind_names[fault->kind],
+		 instant ? ""
+		 : begin ? " begins"
+			 : " ends",
+		 place);
 }
 
 static void emit(struct run_engine *engine, const struct fault_config *fault, bool begin,
@@ -38,10 +54,18 @@ static void emit(struct run_engine *engine, const struct fault_config *fault, bo
 
 	if (fault->host)
 		json_object_set_new(event, "host", json_string(fault->host));
-	if (fault->kind == FAULT_PATH_RESET || fault->kind == FAULT_PATH_DOWN)
+	if (fault_has_path(fault->kind))
 		json_object_set_new(event, "path", json_integer((json_int_t)fault->path));
-	if (fault->kind != FAULT_ALL_PATHS_DOWN)
+	if (fault_has_portal(fault->kind))
 		json_object_set_new(event, "portal", json_string(fault->portal.text));
+	if (fault->member)
+		json_object_set_new(event, "member", json_string(fault->member));
+	if (fault_has_drive(fault->kind))
+		json_object_set_new(event, "drive", json_integer((json_int_t)fault->drive));
+	if (fault_has_controller(fault->kind) && fault->controller >= 0)
+		json_object_set_new(event, "controller", json_integer(fault->controller));
+	if (fault->kind == FAULT_LINK_DOWN)
+		json_object_set_new(event, "port", json_integer((json_int_t)fault->port));
 	if (begin && fault->for_ns)
 		json_object_set_new(event, "for_ns", json_integer((json_int_t)fault->for_ns));
 	if (failure)

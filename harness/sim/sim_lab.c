@@ -153,6 +153,8 @@ static int apply_fault(void *arg, const struct fault_config *fault, bool begin, 
 	struct sim_lab *sim = arg;
 	unsigned hit = 0;
 
+	if (fault->member || fault->kind > FAULT_ALL_PATHS_DOWN)
+		return err_set(err, -ENOTSUP, "the simulation has only faults of paths");
 	for (size_t i = 0; i < sim->link_count; i++) {
 		const struct lab_link *one = &sim->links[i];
 

@@ -50,6 +50,7 @@ struct controllers_config {
 
 struct member_config {
 	const char *name;
+	int model; /* index into preset_names, where given */
 	struct controllers_config controllers;
 	struct member_drives_config drives;
 	int raid;		 /* index into raid_level_names */

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "target/array/array.h"
 #include "target/array/controller.h"
+#include "target/array/preset.h"
 
 enum {
 	MAX_POOLS = 4,
@@ -67,6 +68,8 @@ static const struct cfg_schema group_controllers_schema = {
 static const struct cfg_field member_fields[] = {
     {"name", CFG_STRING, offsetof(struct member_config, name), .required = true,
      .help = "a-z, 0-9 and '-'"},
+    {"model", CFG_ENUM, offsetof(struct member_config, model), .names = preset_names,
+     .help = "an array one can buy: gives every key below that is left out"},
     {"drives", CFG_STRUCT, offsetof(struct member_config, drives), .required = true,
      .sub = &drives_schema, .help = "the drives, {model: NAME, count: N, spares: N}"},
     {"raid", CFG_ENUM, offsetof(struct member_config, raid), .required = true,
@@ -85,7 +88,8 @@ static const struct cfg_field member_fields[] = {
      .help = "none: as fast as the machine; modelled: the drive model's service times"},
 };
 static const struct cfg_schema member_schema = {"member", sizeof(struct member_config),
-						member_fields, ARRAY_SIZE(member_fields)};
+						member_fields, ARRAY_SIZE(member_fields),
+						.expand = preset_expand};
 
 static const struct cfg_field pool_fields[] = {
     {"name", CFG_STRING, offsetof(struct pool_config, name), .required = true,
@@ -223,6 +227,7 @@ static void check_member(struct cfg *cfg, const struct group_config *config,
 	const char *name = member->name ? member->name : "a member";
 
 	cfg_check_name(cfg, &member->name);
+	preset_check(cfg, config, member);
 	check_drives(cfg, member);
 	check_store(cfg, member);
 	if (member->portals.count > MAX_MEMBER_PORTALS)

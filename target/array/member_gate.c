@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "target/array/member.h"
+#include "target/array/pool_status.h"
 
 void member_gate_take(struct member_gate *gate, struct io *io)
 {
@@ -40,6 +41,16 @@ void member_set_gate(struct member *member, enum member_gate_state state)
 		io_submit(&member->layer, io);
 		io = next;
 	}
+}
+
+void member_set_offline(struct member *member, bool offline)
+{
+	member_set_gate(member, offline ? MEMBER_OFFLINE : MEMBER_OPEN);
+}
+
+bool member_is_offline(const struct member *member)
+{
+	return member->gate.state == MEMBER_OFFLINE;
 }
 
 enum member_gate_state member_gate_state(const struct member *member)

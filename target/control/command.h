@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Inside the room: what the commands of the control socket share.
+ */
+#ifndef SANLAB_TARGET_CONTROL_COMMAND_H
+#define SANLAB_TARGET_CONTROL_COMMAND_H
+
+#include "base/bytes.h"
+#include "target/control/control.h"
+#include "target/target.h"
+
+struct control_request {
+	struct loop *loop;
+	struct target *target;
+	const json_t *request;
+	json_t *answer;
+	struct err err;
+};
+
+/* Words of a request; a key that is missing or wrong is -EINVAL (or -ENOENT) with ERR filled. */
+int control_want_string(struct control_request *request, const char *key, const char **ret);
+int control_want_uint(struct control_request *request, const char *key, uint64_t max,
+		      uint64_t *ret);
+int control_want_portal(struct control_request *request, struct iscsi_portal **ret);
+int control_want_member(struct control_request *request, struct member **ret);
+int control_want_drive(struct control_request *request, struct drive **ret);
+/* A value as in the lab file, TYPE CFG_DURATION or CFG_SIZE; absent: *ret is PRESET. */
+int control_take_value(struct control_request *request, const char *key, enum cfg_type type,
+		       uint64_t preset, uint64_t *ret);
+
+/* command_portal.c */
+int control_run_reset(struct control_request *request);
+int control_run_portal_down(struct control_request *request);
+int control_run_portal_up(struct control_request *request);
+int control_run_portal_drain(struct control_request *request);
+int control_run_alua_set(struct control_request *request);
+
+/* command_array.c */
+int control_run_drive_fail(struct control_request *request);
+int control_run_drive_return(struct control_request *request);
+int control_run_member_offline(struct control_request *request);
+int control_run_member_online(struct control_request *request);
+int control_run_controller_fail(struct control_request *request);
+int control_run_controller_return(struct control_request *request);
+int control_run_controller_fail_back(struct control_request *request);
+int control_run_link_down(struct control_request *request);
+int control_run_link_up(struct control_request *request);
+
+#endif

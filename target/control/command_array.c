@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Commands about the array: drives, members, controllers.
+ */
+#include <errno.h>
+
+#include "target/control/command.h"
+#include "target/controllers.h"
+
+/* ---- drives ---- */
+
+static int set_failed(struct control_request *request, bool failed)
+{
+	struct drive *drive;
+	int r = control_want_drive(request, &drive);
+
+	if (r)
+		return r;
+	if (drive->failed == failed)
+		return err_set(&request->err, -EALREADY, "drive %s %s", drive->name,
+			       failed ? "has failed already" : "has not failed");
+	drive_set_failed(drive, failed);
+	return 0;
+}
+
+int control_run_drive_fail(struct control_request *request)
+{
+	return set_failed(request, true);
+}
+
+int control_run_drive_return(struct control_request *request)
+{
+	return set_failed(request, false);
+}
+
+/* ---- members ---- */
+
+static int set_offline(struct control_request *request, bool offline)
+{
+	struct member *member;
+	int r = control_want_member(request, &member);
+
+	return r ? r
+		 : controllers_set_offline(target_controllers(request->target), member, offline,
+					   &request->err);
+}
+
+int control_run_member_offline(struct control_request *request)
+{
+	return set_offline(request, true);
+}
+
+int control_run_member_online(struct control_request *request)
+{
+	return set_offline(request, false);
+}
+
+/* ---- controllers ---- */
+
+/* Which one is meant when none is named. */
+static unsigned default_controller(const struct control_request *request,
+				   const struct member *member, enum controller_event_kind kind)
+{
+	struct controllers *controllers = target_controllers(request->target);
+	const struct controller_pair *pair = member ? controllers_pair(controllers, member) : NULL;
+	const struct controller_duo *duo = controllers_duo(controllers);
+	const bool *good = duo ? duo->good : pair ? pair->good : NULL;
+
+	if (!good)
+		return 0;
+	if (kind == CONTROLLER_FAIL)
+		return pair ? pair->active : 0;
+	return good[0] ? 1 : 0;
+}
+
+static int controller_event(struct control_request *request, enum controller_event_kind kind)
+{
+	struct controllers *controllers = target_controllers(request->target);
+	struct controller_event event = {.kind = kind};
+	bool lun = controllers_duo(controllers);
+	struct member *member = NULL;
+	uint64_t number = 0;
+	int r = lun ? 0 : control_want_member(request, &member);
+
+	if (r)
+		return r;
+	event.controller = default_controller(request, member, kind);
+	if (json_object_get(request->request, "controller") || (lun && kind == CONTROLLER_FAIL)) {
+		r = control_want_uint(request, "controller", CONTROLLER_COUNT - 1, &number);
+		event.controller = (unsigned)number;
+	}
+	if (!r && (kind == CONTROLLER_LINK_DOWN || kind == CONTROLLER_LINK_UP)) {
+		r = control_want_uint(request, "port", CONTROLLER_PORTS_MAX - 1, &number);
+		event.port = (unsigned)number;
+	}
+	if (r)
+		return r;
+	json_object_set_new(request->answer, "controller", json_integer(event.controller));
+	return controllers_event(controllers, member, &event, &request->err);
+}
+
+int control_run_controller_fail(struct control_request *request)
+{
+	return controller_event(request, CONTROLLER_FAIL);
+}
+
+int control_run_controller_return(struct control_request *request)
+{
+	return controller_event(request, CONTROLLER_RETURN);
+}
+
+int control_run_controller_fail_back(struct control_request *request)
+{
+	static const struct controller_event event = {.kind = CONTROLLER_FAIL_BACK};
+
+	return controllers_event(target_controllers(request->target), NULL, &event, &request->err);
+}
+
+int control_run_link_down(struct control_request *request)
+{
+	return controller_event(request, CONTROLLER_LINK_DOWN);
+}
+
+int control_run_link_up(struct control_request *request)
+{
+	return controller_event(request, CONTROLLER_LINK_UP);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Commands about what initiators see: portals and access states.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "target/control/command.h"
+#include "target/scsi/alua.h"
+
+int control_run_reset(struct control_request *request)
+{
+	struct iscsi_portal *portal;
+	const char *initiator = json_string_value(json_object_get(request->request, "initiator"));
+	int r = control_want_portal(request, &portal);
+
+	if (!r)
+		json_object_set_new(request->answer, "connections",
+				    json_integer(iscsi_portal_reset(portal, initiator)));
+	return r;
+}
+
+int control_run_portal_down(struct control_request *request)
+{
+	struct iscsi_portal *portal;
+	int r = control_want_portal(request, &portal);
+
+	return r ? r : iscsi_portal_set_down(portal, true, &request->err);
+}
+
+/* "limit": how long sessions have to log out, "10s" or a number of seconds; 5 s unless given. */
+int control_run_portal_drain(struct control_request *request)
+{
+	const json_t *limit = json_object_get(request->request, "limit");
+	struct iscsi_portal *portal;
+	uint64_t limit_ns;
+	int r = control_want_portal(request, &portal);
+
+	if (r)
+		return r;
+	if (json_is_integer(limit))
+		limit_ns = (uint64_t)json_integer_value(limit) * NS_PER_S;
+	else if (control_take_value(request, "limit", CFG_DURATION, 5 * NS_PER_S, &limit_ns))
+		limit_ns = UINT64_MAX;
+	if (limit_ns > 3600 * NS_PER_S)
+		return err_set(&request->err, -EINVAL, "\"limit\" must be from 0s to 1h");
+	json_object_set_new(request->answer, "asked",
+			    json_integer(iscsi_portal_drain(portal, limit_ns)));
+	return 0;
+}
+
+int control_run_portal_up(struct control_request *request)
+{
+	struct iscsi_portal *portal;
+	int r = control_want_portal(request, &portal);
+
+	return r ? r : iscsi_portal_set_down(portal, false, &request->err);
+}
+
+static int want_group(struct control_request *request, uint16_t *ret)
+{
+	json_t *number = json_object_get(request->request, "group");
+
+	if (!json_is_integer(number) || json_integer_value(number) < 1 ||
+	    json_integer_value(number) > UINT16_MAX)
+		return err_set(&request->err, -EINVAL,
+			       "\"group\" must be a target port group's number");
+	*ret = (uint16_t)json_integer_value(number);
+	return 0;
+}
+
+static int alua_set(struct control_request *request, struct scsi_lu *lu, uint16_t group,
+		    const char *name)
+{
+	enum alua_state state;
+	uint64_t transition_ns;
+	int r;
+
+	if (!strcmp(name, "failed")) {
+		r = scsi_alua_fail(lu, group);
+	} else if (scsi_alua_state_parse(name, &state)) {
+		err_set(&request->err, -EINVAL, "unknown access state \"%s\"", name);
+		err_hint(&request->err, "states are: optimized, non-optimized, standby, "
+					"unavailable, offline, transitioning, failed");
+		return -EINVAL;
+	} else {
+		r = control_take_value(request, "transition", CFG_DURATION, 0, &transition_ns);
+		if (r)
+			return r;
+		r = scsi_alua_set(lu, group, state, transition_ns);
+	}
+	if (r == -ENOENT)
+		err_set(&request->err, r, "no target port group %u", (unsigned)group);
+	else if (r == -EALREADY)
+		err_set(&request->err, r, "no transition is under way");
+	else if (r == -ERANGE)
+		err_set(&request->err, r, "a transition takes at most %d s", ALUA_TRANSITION_S);
+	return r;
+}
+
+int control_run_alua_set(struct control_request *request)
+{
+	const char *volume = NULL, *state = NULL;
+	struct scsi_lu *lu;
+	uint16_t group = 0;
+	int r = control_want_string(request, "volume", &volume);
+
+	if (!r)
+		r = want_group(request, &group);
+	if (!r)
+		r = control_want_string(request, "state", &state);
+	if (r)
+		return r;
+	lu = target_find_lu(request->target, volume);
+	if (!lu)
+		return err_set(&request->err, -ENOENT, "no volume %s", volume);
+	return alua_set(request, lu, group, state);
+}

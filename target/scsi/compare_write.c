@@ -79,7 +79,7 @@ const struct scsi_command scsi_compare_write_commands[] = {
      .flags = SCSI_CMD_MEDIUM | SCSI_CMD_WRITES | SCSI_CMD_RANGE | SCSI_CMD_ATOMIC,
      .name = "COMPARE AND WRITE",
      .usage = {0x89, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0xff,
-	       0x1f, 0x04},
+	       0x00, 0x04},
      .prepare = compare_write_prepare,
      .execute = compare_write_execute},
     {0},

@@ -60,7 +60,7 @@ const struct scsi_command scsi_orwrite_commands[] = {
      .flags = SCSI_CMD_MEDIUM | SCSI_CMD_WRITES | SCSI_CMD_RANGE | SCSI_CMD_ATOMIC,
      .name = "ORWRITE (16)",
      .usage = {0x8b, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-	       0x1f, 0x04},
+	       0x00, 0x04},
      .prepare = orwrite_prepare,
      .execute = orwrite_execute},
     {0},

@@ -149,16 +149,16 @@ static void sync_execute(struct scsi_task *task)
 	}
 #define USAGE10(op, bits)                                                \
 	{                                                                \
-		op, bits, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0x04 \
+		op, bits, 0xff, 0xff, 0xff, 0xff, 0x00, 0xff, 0xff, 0x04 \
 	}
 #define USAGE12(op, bits)                                                            \
 	{                                                                            \
-		op, bits, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0x04 \
+		op, bits, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x04 \
 	}
 #define USAGE16(op, bits)                                                                         \
 	{                                                                                         \
 		op, bits, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, \
-		    0x1f, 0x04                                                                    \
+		    0x00, 0x04                                                                    \
 	}
 #define ROW(op, bytes, title, bits, what, prep, exec)                                              \
 	{                                                                                          \

@@ -127,7 +127,7 @@ const struct scsi_command scsi_unmap_commands[] = {
      .flags =
 	 SCSI_CMD_THIN | SCSI_CMD_MEDIUM | SCSI_CMD_WRITES | SCSI_CMD_RANGE | SCSI_CMD_WHOLE_LU,
      .name = "UNMAP",
-     .usage = {0x42, 0x00, 0x00, 0x00, 0x00, 0x00, 0x1f, 0xff, 0xff, 0x04},
+     .usage = {0x42, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x04},
      .prepare = unmap_prepare,
      .execute = unmap_execute},
     {0},

@@ -31,7 +31,7 @@ const struct scsi_command scsi_write_atomic_commands[] = {
      .flags = SCSI_CMD_MEDIUM | SCSI_CMD_WRITES | SCSI_CMD_RANGE | SCSI_CMD_ATOMIC,
      .name = "WRITE ATOMIC (16)",
      .usage = {0x9c, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-	       0x1f, 0x04},
+	       0x00, 0x04},
      .prepare = write_atomic_prepare,
      .execute = scsi_write_execute},
     {0},

@@ -68,6 +68,29 @@ static void test_opcodes(void **state)
 	opcodes_refused(fixture->a, 4, 0);
 }
 
+/* The grouping function is not supported: nobody looks at GROUP NUMBER. */
+static void test_group_number(void **state)
+{
+	struct fixture *fixture = *state;
+	static const struct {
+		uint8_t opcode, at;
+	} rows[] = {
+	    {0x28, 6},	{0x2a, 6},  {0x2e, 6},	{0x2f, 6},  {0x34, 6},	{0x35, 6},  {0x41, 6},
+	    {0x42, 6},	{0xa8, 10}, {0xaa, 10}, {0xae, 10}, {0xaf, 10}, {0x88, 14}, {0x89, 14},
+	    {0x8a, 14}, {0x8b, 14}, {0x8e, 14}, {0x8f, 14}, {0x90, 14}, {0x91, 14}, {0x93, 14},
+	};
+	struct request request = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const uint8_t *data =
+		    opcodes(&request, fixture->a, LUN_THIN, OPCODE, rows[i].opcode, 0);
+
+		assert_int_equal(data[4 + rows[i].at], 0);
+		request_release(&request);
+	}
+	request_expect(fixture->a, LUN_THIN, CDB(0x28, 0, 0, 0, 0, 0, 0x1f, 0, 1, 0), NULL, 0, 0);
+}
+
 static void test_opcode_timeouts(void **state)
 {
 	struct fixture *fixture = *state;
@@ -307,7 +330,7 @@ int main(void)
 	    CASE(test_opcodes_absent), CASE(test_functions),
 	    CASE(test_log_pages),      CASE(test_log_refused),
 	    CASE(test_threshold),      CASE(test_referrals_of_members),
-	    CASE(test_referrals),
+	    CASE(test_referrals),      CASE(test_group_number),
 	};
 
 	return cmocka_run_group_tests_name("scsi_report", tests, NULL, NULL);

@@ -31,21 +31,29 @@ struct target {
 
 /* Style lun has two controllers, and every other member portal is the second one's.  Style
  * equallogic has a group for each member, so that REPORT REFERRALS can name it. */
-static uint16_t group_tag(enum group_style style, size_t member, size_t member_portal)
+static uint16_t port_group(enum group_style style, size_t member, size_t member_portal)
 {
 	if (style == GROUP_STYLE_LUN)
 		return (uint16_t)(1 + member_portal % 2);
 	return (uint16_t)(1 + member);
 }
 
+/* In style lun each portal is a SCSI port; in style equallogic the portals of a member are one. */
+static uint16_t portal_group(const struct target *target, uint16_t port_group)
+{
+	if (target->style == GROUP_STYLE_LUN)
+		return (uint16_t)(iscsi_server_portal_count(target->server) + 1);
+	return port_group;
+}
+
 static int listen_on(struct target *target, const struct cfg_portal *address, const char *owner,
-		     bool redirects, uint16_t tag, struct err *err)
+		     bool redirects, uint16_t group, struct err *err)
 {
 	struct iscsi_portal *portal;
 	struct iscsi_portal_config config = {
 	    .address = *address,
-	    .group_tag = tag,
-	    .relative_port = (uint16_t)(iscsi_server_portal_count(target->server) + 1),
+	    .group_tag = portal_group(target, group),
+	    .target_port_group = group,
 	    .redirects = redirects,
 	    .owner = owner,
 	};
@@ -53,8 +61,7 @@ static int listen_on(struct target *target, const struct cfg_portal *address, co
 	int r = iscsi_server_listen(target->server, &config, &portal, err);
 
 	/* No I/O ever comes through a portal that redirects. */
-	if (!r && !redirects &&
-	    scsi_port_add(target->exports.device, tag, config.relative_port) < 0)
+	if (!r && !redirects && scsi_port_add(target->exports.device, group, config.group_tag) < 0)
 		r = err_set(err, -ENOSPC, "too many portals");
 	return r;
 }
@@ -77,7 +84,7 @@ static int listen_everywhere(struct target *target, const struct group_config *c
 
 			for (size_t k = 0; !r && k < members[j].portals.count; k++)
 				r = listen_on(target, &portals[k], members[j].name, false,
-					      group_tag(target->style, member, member_portal++),
+					      port_group(target->style, member, member_portal++),
 					      err);
 		}
 	}

@@ -29,8 +29,10 @@ struct chap_secrets;
 
 struct iscsi_portal_config {
 	struct cfg_portal address; /* port 0: any free one */
-	uint16_t group_tag;	   /* target portal group, 1.. */
-	uint16_t relative_port;	   /* relative target port identifier, 1.. */
+	/* Portal group tag, 1..  The portals of one group are one SCSI target port (RFC
+	 * 7143 4.4.2), so this is its relative target port identifier too. */
+	uint16_t group_tag;
+	uint16_t target_port_group; /* the asymmetric access states it shares, 1.. */
 	/* A group portal answers logins of normal sessions with "target moved temporarily" (0101)
 	 * to the member portal that has the fewest connections, as EqualLogic groups do. */
 	bool redirects;

@@ -103,9 +103,9 @@ int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_sessio
 	TAILQ_INIT(&session->commands);
 	if (!negotiation->discovery) {
 		session->target = iscsi_server_find_target(server, negotiation->target_name);
-		session->nexus = scsi_nexus_new(session->target, session->initiator_name,
-						session->isid, conn->portal->config.group_tag,
-						conn->portal->config.relative_port);
+		session->nexus = scsi_nexus_new(
+		    session->target, session->initiator_name, session->isid,
+		    conn->portal->config.target_port_group, conn->portal->config.group_tag);
 		if (!session->nexus) {
 			free(session);
 			return -ENOMEM;

@@ -119,8 +119,9 @@ static unsigned build_identification(const struct scsi_task *task, uint8_t *body
 	put_be32(at, nexus->relative_port);
 	at = designator_begin(at + 4, BINARY, OF_TARGET_PORT, PORT_GROUP, 4);
 	put_be32(at, nexus->target_port_group);
+	/* An iSCSI portal group is one port and its tag the port's number (iscsi.h). */
 	snprintf(port_name, sizeof port_name, "%s,t,0x%04x", nexus->target->name,
-		 (unsigned)nexus->target_port_group);
+		 (unsigned)nexus->relative_port);
 	at = put_name(at + 4, OF_TARGET_PORT, port_name);
 	at = put_name(at, OF_TARGET_DEVICE, nexus->target->name);
 	return (unsigned)(at - body);

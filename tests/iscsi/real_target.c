@@ -85,7 +85,7 @@ struct iscsi_portal *real_target_portal(struct real_target *target, const char *
 					uint16_t tag, bool redirects)
 {
 	struct iscsi_portal_config config = {
-	    .group_tag = tag, .relative_port = tag, .redirects = redirects, .owner = "m1"};
+	    .group_tag = tag, .target_port_group = 1, .redirects = redirects, .owner = "m1"};
 	struct iscsi_portal *portal = NULL;
 
 	snprintf(config.address.host, sizeof config.address.host, "%s", host);

@@ -11,7 +11,7 @@ struct iscsi_portal *fixture_portal(struct fixture *fixture, const char *host, u
 				    uint16_t tag, bool redirects)
 {
 	struct iscsi_portal_config config = {
-	    .group_tag = tag, .relative_port = tag, .redirects = redirects, .owner = "m1"};
+	    .group_tag = tag, .target_port_group = 1, .redirects = redirects, .owner = "m1"};
 	struct iscsi_portal *portal;
 
 	snprintf(config.address.host, sizeof config.address.host, "%s", host);

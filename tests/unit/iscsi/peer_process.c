@@ -67,7 +67,7 @@ static int child_run(int commands, int answers)
 	iscsi_server_add_target(child.server, target);
 	for (int i = 0; i < PEER_PORTALS; i++) {
 		struct iscsi_portal_config config = {
-		    .group_tag = 1, .relative_port = (uint16_t)(i + 1), .redirects = i == 2};
+		    .group_tag = 1, .target_port_group = 1, .redirects = i == 2};
 
 		snprintf(config.address.host, sizeof config.address.host, "127.0.0.1");
 		snprintf(config.address.text, sizeof config.address.text, "127.0.0.1:0");

@@ -22,7 +22,7 @@ static void test_port_in_use(void **state)
 {
 	struct sockaddr_in taken = {.sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct iscsi_portal_config config = {.group_tag = 1, .relative_port = 1};
+	struct iscsi_portal_config config = {.group_tag = 1, .target_port_group = 1};
 	socklen_t size = sizeof taken;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	struct iscsi_portal *portal = NULL;

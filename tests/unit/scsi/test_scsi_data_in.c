@@ -145,7 +145,7 @@ static void test_vpd_identification(void **state)
 	assert_int_equal(designator(page_a, 1, 4)[1] & 0x80, 0x80);
 	assert_int_equal(get_be32(designator(page_b, 1, 5) + 4), 2);
 	at = designator(page_b, 1, 8);
-	assert_string_equal((const char *)at + 4, "iqn.2026-11.test.sanlab:unit:t,t,0x0002");
+	assert_string_equal((const char *)at + 4, "iqn.2026-11.test.sanlab:unit:t,t,0x0102");
 	assert_int_equal(at[3] % 4, 0);
 	at = designator(page_b, 2, 8);
 	assert_string_equal((const char *)at + 4, "iqn.2026-11.test.sanlab:unit:t");

@@ -6,7 +6,7 @@
 
 #include "target/iscsi/conn.h"
 
-enum { ASC_UNSOLICITED = 0x0c, ABORTED_COMMAND = 0x0b, SENSE_FIXED = 0x70 };
+enum { ASC_UNSOLICITED = 0x0c };
 
 struct iscsi_command_slab {
 	struct iscsi_command_slab *next;
@@ -114,16 +114,8 @@ static void set_failure(struct iscsi_command *command)
 	task->in_bytes = task->transfer_bytes = 0;
 	task->sense_bytes = 0;
 	task->status = command->fail_status;
-	if (command->fail_status != 0)
-		return;
-	task->status = SCSI_CHECK_CONDITION;
-	memset(task->sense, 0, sizeof task->sense);
-	task->sense[0] = SENSE_FIXED;
-	task->sense[2] = ABORTED_COMMAND;
-	task->sense[7] = SCSI_SENSE_BYTES - 8;
-	task->sense[12] = command->fail_asc;
-	task->sense[13] = command->fail_ascq;
-	task->sense_bytes = SCSI_SENSE_BYTES;
+	if (command->fail_status == 0)
+		scsi_task_fault(task, command->fail_asc, command->fail_ascq);
 }
 
 static void task_done(struct scsi_task *task)
@@ -192,7 +184,8 @@ void iscsi_command_run(struct iscsi_command *command)
 		task->out_iov_count = 1;
 	}
 	task->out_got_bytes = command->want_bytes;
-	if (command->is_read) {
+	/* Reads that wait for older tasks count for nothing: the data of those may be behind. */
+	if (command->is_read && !scsi_must_wait(task)) {
 		command->promised_bytes = MIN_OF(command->edtl_bytes, 4 * (uint32_t)MIB);
 		command->conn->running_bytes += command->promised_bytes;
 	}
@@ -273,6 +266,7 @@ static void command_prepare(struct iscsi_command *command)
 	memcpy(task->lun, command->bhs + BHS_LUN, sizeof task->lun);
 	memcpy(task->cdb, command->bhs + BHS_CDB, 16);
 	task->edtl_bytes = command->edtl_bytes;
+	task->attribute = command->bhs[BHS_FLAGS] & FLAG_ATTRIBUTE;
 	task->done = task_done;
 	task->owner = command;
 	TAILQ_INSERT_TAIL(&session->commands, command, entry);

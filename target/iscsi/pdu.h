@@ -51,7 +51,8 @@ enum iscsi_flag {
 	FLAG_CONTINUE = 0x40, /* login and text: C */
 	FLAG_READ = 0x40,     /* SCSI command */
 	FLAG_WRITE = 0x20,
-	FLAG_OVERFLOW = 0x04, /* SCSI response and Data-In */
+	FLAG_ATTRIBUTE = 0x07, /* enum scsi_attribute */
+	FLAG_OVERFLOW = 0x04,  /* SCSI response and Data-In */
 	FLAG_UNDERFLOW = 0x02,
 	FLAG_STATUS = 0x01,  /* Data-In carries the status */
 	FLAG_TRANSIT = 0x80, /* login: T */

@@ -41,6 +41,7 @@ enum {
 enum task_phase {
 	TASK_IDLE,	/* not accepted, or done */
 	TASK_PREPARED,	/* accepted by scsi_prepare, not yet executed */
+	TASK_DORMANT,	/* executed by the transport, waits for other tasks (ordering.c) */
 	TASK_EXECUTING, /* done comes when the volume is through */
 };
 
@@ -109,6 +110,10 @@ struct scsi_lu {
 	TAILQ_HEAD(task_set, scsi_task) tasks; /* the task set, in order of arrival */
 	unsigned task_count;
 	uint64_t sequence; /* of the next task */
+	/* ordering.c */
+	unsigned barrier_count; /* tasks of the set that are not simple */
+	unsigned dormant_count;
+	bool order_running;
 	TAILQ_HEAD(reset_list, reset_wait) resets;
 	unsigned conditions; /* enum lu_condition */
 	struct sanitize *sanitize;
@@ -244,6 +249,18 @@ void scsi_task_io_done(struct io *io);
 
 /* The scratch buffer as the io's only iovec; false: no buffer, and the task has ended BUSY. */
 bool scsi_task_scratch(struct scsi_task *task, uint32_t bytes);
+
+/* Begins what scsi_execute was called for: TASK is prepared or dormant. */
+void scsi_task_start(struct scsi_task *task);
+
+/* ordering.c.  Must TASK wait for other tasks of its set? */
+bool scsi_order_waits(const struct scsi_task *task);
+/* Begins the dormant tasks of LU that need wait no longer. */
+void scsi_order_run(struct scsi_lu *lu);
+static inline bool scsi_is_barrier(const struct scsi_task *task)
+{
+	return task->attribute > SCSI_SIMPLE;
+}
 
 /* range.c.  True: RANGE (lu, lba, blocks, atomic, ready are set) may be used at once.  False: ready
  * is called when its turn has come. */

@@ -48,6 +48,15 @@ enum scsi_status {
 	SCSI_TASK_ABORTED = 0x40,
 };
 
+/* Task attributes, numbered as iSCSI does (RFC 7143 11.3.1).  Untagged counts as simple. */
+enum scsi_attribute {
+	SCSI_UNTAGGED,
+	SCSI_SIMPLE,
+	SCSI_ORDERED,
+	SCSI_HEAD_OF_QUEUE,
+	SCSI_ACA, /* refused, as everything above: NormACA is 0 */
+};
+
 enum scsi_prepared { SCSI_ENDED, SCSI_READY, SCSI_NEEDS_DATA };
 
 enum {
@@ -79,6 +88,7 @@ struct scsi_task {
 	uint8_t lun[8];
 	uint8_t cdb[SCSI_MAX_CDB_BYTES];
 	uint32_t edtl_bytes; /* expected data transfer length, RFC 7143 11.3.4 */
+	uint8_t attribute;   /* enum scsi_attribute */
 	void (*done)(struct scsi_task *task);
 	void *owner;
 
@@ -148,9 +158,14 @@ struct scsi_nexus *scsi_nexus_free(struct scsi_nexus *nexus);
 
 enum scsi_prepared scsi_prepare(struct scsi_task *task);
 void scsi_execute(struct scsi_task *task);
+/* Would scsi_execute leave it waiting for other tasks, because of somebody's task attribute? */
+bool scsi_must_wait(const struct scsi_task *task);
 void scsi_task_release(struct scsi_task *task);
 
 void scsi_abort(struct scsi_task *task);
+/* For a task that the transport has aborted because of a fault of its own: CHECK CONDITION, ABORTED
+ * COMMAND with ASC and ASCQ, in the format its logical unit reports sense in.  After done. */
+void scsi_task_fault(struct scsi_task *task, uint8_t asc, uint8_t ascq);
 /* Task management beyond single tasks: resets every nexus' tasks of the LU (each task's done comes
  * with `aborted`), queues unit attention 29/03 for all of them.  FINISHED is called when
  * all affected tasks have ended, possibly before scsi_reset_lu returns.  Returns -ENXIO when the

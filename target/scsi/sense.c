@@ -138,3 +138,8 @@ void scsi_sense_from_io(struct scsi_task *task, enum io_op op, int error)
 	}
 	scsi_sense_fail(task, SENSE_INTERNAL_FAILURE);
 }
+
+void scsi_task_fault(struct scsi_task *task, uint8_t asc, uint8_t ascq)
+{
+	scsi_sense_fail(task, SENSE_ABORTED | (uint32_t)asc << 8 | ascq);
+}

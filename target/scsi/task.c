@@ -2,9 +2,9 @@
  *
  * The life of a task: prepare, execute, end; abort and logical unit reset.
  *
- * A task set holds what has been prepared and is not done.  A reset waits for the tasks that
- * were in the set when it came; tasks carry a sequence number so that overlapping resets each
- * count their own.
+ * A task set holds what has been prepared and is not done; ordering.c says when it may begin.  A
+ * reset waits for the tasks that were in the set when it came; tasks carry a sequence number so
+ * that overlapping resets each count their own.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ struct reset_wait {
 
 static void task_begin(struct scsi_task *task)
 {
-	assert(task->phase != TASK_PREPARED && task->phase != TASK_EXECUTING);
+	assert(task->phase == TASK_IDLE);
 	task->out_bytes = 0;
 	task->out_iov = NULL;
 	task->out_iov_count = 0;
@@ -54,6 +54,7 @@ static void task_set_enter(struct scsi_task *task)
 	task->sequence = lu->sequence++;
 	task->in_task_set = true;
 	lu->task_count++;
+	lu->barrier_count += scsi_is_barrier(task);
 	TAILQ_INSERT_TAIL(&lu->tasks, task, entry);
 }
 
@@ -61,10 +62,13 @@ static void task_set_leave(struct scsi_task *task)
 {
 	struct scsi_lu *lu = task->lu;
 
+	if (task->phase == TASK_DORMANT)
+		lu->dormant_count--;
 	task->phase = TASK_IDLE;
 	task->nexus->task_count--;
 	if (!task->in_task_set)
 		return;
+	lu->barrier_count -= scsi_is_barrier(task);
 	TAILQ_REMOVE(&lu->tasks, task, entry);
 	task->in_task_set = false;
 	lu->task_count--;
@@ -112,6 +116,8 @@ void scsi_task_end(struct scsi_task *task)
 		scsi_preempt_progress(lu, waiters);
 	if (!TAILQ_EMPTY(&lu->range_ready))
 		scsi_range_run(lu);
+	if (lu->dormant_count > 0)
+		scsi_order_run(lu);
 }
 
 void scsi_task_reply(struct scsi_task *task, const void *data, uint32_t data_bytes,
@@ -224,7 +230,8 @@ enum scsi_prepared scsi_prepare(struct scsi_task *task)
 		if (not_ready != SENSE_NONE)
 			return scsi_sense_fail(task, not_ready);
 	}
-	if (task->cdb[command->cdb_bytes - 1] & 0x04) /* NACA: NormACA is 0 */
+	/* NACA and the ACA attribute: NormACA is 0. */
+	if ((task->cdb[command->cdb_bytes - 1] & 0x04) || task->attribute >= SCSI_ACA)
 		return scsi_sense_fail(task, SENSE_INVALID_FIELD_IN_CDB);
 	if (task->lu && !scsi_medium_is_ready(task))
 		return SCSI_ENDED;
@@ -266,14 +273,29 @@ static bool task_range_enter(struct scsi_task *task)
 	return scsi_range_enter(range);
 }
 
+void scsi_task_start(struct scsi_task *task)
+{
+	task->phase = TASK_EXECUTING;
+	if (!(task->command->flags & SCSI_CMD_RANGE) || task_range_enter(task))
+		task_run(task);
+}
+
+bool scsi_must_wait(const struct scsi_task *task)
+{
+	return task->lu && task->lu->barrier_count > 0 && scsi_order_waits(task);
+}
+
 void scsi_execute(struct scsi_task *task)
 {
 	assert(task->phase == TASK_PREPARED);
 	if (task->aborted) /* a reset is under way: done is on its way */
 		return;
-	task->phase = TASK_EXECUTING;
-	if (!(task->command->flags & SCSI_CMD_RANGE) || task_range_enter(task))
-		task_run(task);
+	if (!scsi_must_wait(task)) {
+		scsi_task_start(task);
+		return;
+	}
+	task->phase = TASK_DORMANT;
+	task->lu->dormant_count++;
 }
 
 void scsi_task_release(struct scsi_task *task)
@@ -282,12 +304,18 @@ void scsi_task_release(struct scsi_task *task)
 	task->in_buf = buf_unref(task->in_buf);
 }
 
+/* In the task set, and ended by whoever aborts it. */
+static bool not_begun(const struct scsi_task *task)
+{
+	return task->phase == TASK_PREPARED || task->phase == TASK_DORMANT;
+}
+
 void scsi_abort(struct scsi_task *task)
 {
 	if (task->phase == TASK_IDLE || task->aborted)
 		return;
 	task->aborted = true;
-	if (task->phase == TASK_PREPARED)
+	if (not_begun(task))
 		scsi_task_end(task);
 	else if (task->command->abort)
 		task->command->abort(task);
@@ -305,7 +333,7 @@ static void task_set_abort(struct scsi_lu *lu)
 		if (task->aborted)
 			continue;
 		task->aborted = true;
-		if (task->phase != TASK_PREPARED && !task->command->abort)
+		if (!not_begun(task) && !task->command->abort)
 			continue;
 		TAILQ_REMOVE(&lu->tasks, task, entry);
 		TAILQ_INSERT_TAIL(&idle, task, entry);
@@ -313,7 +341,7 @@ static void task_set_abort(struct scsi_lu *lu)
 	while ((task = TAILQ_FIRST(&idle))) {
 		TAILQ_REMOVE(&idle, task, entry);
 		TAILQ_INSERT_TAIL(&lu->tasks, task, entry);
-		if (task->phase == TASK_PREPARED)
+		if (not_begun(task))
 			scsi_task_end(task);
 		else
 			task->command->abort(task);

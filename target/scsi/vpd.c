@@ -129,7 +129,7 @@ static unsigned build_identification(const struct scsi_task *task, uint8_t *body
 
 static unsigned build_extended(const struct scsi_task *task, uint8_t *body)
 {
-	body[1] = 0x01; /* SIMPSUP: simple task attribute */
+	body[1] = 0x07; /* HEADSUP, ORDSUP, SIMPSUP: task attributes */
 	body[2] = 0x01; /* V_SUP: a cache that SYNCHRONIZE CACHE empties */
 	body[4] = 0x10; /* R_SUP: referrals */
 	body[9] = SCSI_SENSE_MAX_BYTES;

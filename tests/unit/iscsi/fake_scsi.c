@@ -161,6 +161,11 @@ static enum scsi_prepared fail(struct scsi_task *task, uint8_t key, uint8_t asc,
 	return SCSI_ENDED;
 }
 
+void scsi_task_fault(struct scsi_task *task, uint8_t asc, uint8_t ascq)
+{
+	fail(task, 0x0b, asc, ascq);
+}
+
 static enum scsi_prepared prepare_rw(struct scsi_task *task)
 {
 	bool write = task->cdb[0] == 0x2a || task->cdb[0] == 0x8a;
@@ -322,6 +327,11 @@ void scsi_execute(struct scsi_task *task)
 		target->held++;
 	else
 		finish(task);
+}
+
+bool scsi_must_wait(const struct scsi_task *task)
+{
+	return false;
 }
 
 void fake_hold(struct scsi_target *target, bool hold)

@@ -160,6 +160,16 @@ static void test_descriptor_sense(void **state)
 	assert_int_equal(task->sense[12], 0xc0);
 	assert_int_equal(get_be16(task->sense + 13), 2);
 	request_release(&request);
+	/* Faults of the transport come in it too. */
+	request_prepare(&request, fixture->b, LUN_THIN, WRITE_ONE, 512);
+	assert_int_equal(request.prepared, SCSI_NEEDS_DATA);
+	scsi_abort(&request.task);
+	assert_int_equal(request.done_count, 1);
+	scsi_task_fault(&request.task, 0x47, 0x05);
+	assert_int_equal(task->status, SCSI_CHECK_CONDITION);
+	assert_int_equal(get_be32(task->sense), 0x720b4705);
+	assert_int_equal(task->sense_bytes, 8);
+	request_release(&request);
 	/* Other logical units and REQUEST SENSE, which asks by its DESC bit, are as they were. */
 	request_expect(fixture->b, LUN_THICK, CDB(0x7b, 0, 0, 0, 0, 0), NULL, 0, 0x052000);
 	data = request_good_in(&request, fixture->a, LUN_THIN, CDB(0x03, 0, 0, 0, 0xff, 0));

@@ -116,7 +116,7 @@ static void duo_act(struct controllers *controllers, const struct controller_act
 
 	for (size_t i = 0; i < iscsi_server_portal_count(server); i++) {
 		struct iscsi_portal *portal = iscsi_server_portal(server, i);
-		unsigned controller = iscsi_portal_config(portal)->group_tag - 1U;
+		unsigned controller = iscsi_portal_config(portal)->target_port_group - 1U;
 
 		if (controller >= CONTROLLER_COUNT)
 			continue;

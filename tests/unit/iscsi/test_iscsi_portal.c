@@ -84,7 +84,7 @@ struct silent_rig {
 
 static void rig_open(struct silent_rig *rig)
 {
-	struct iscsi_portal_config config = {.group_tag = 1, .relative_port = 1};
+	struct iscsi_portal_config config = {.group_tag = 1, .target_port_group = 1};
 	struct err err = {0};
 
 	snprintf(config.address.host, sizeof config.address.host, "127.0.0.1");

@@ -48,17 +48,23 @@ struct controllers_config {
 	int failback; /* enum controller_failback */
 };
 
+struct member_scrub_config {
+	uint64_t every_ns; /* 0: only by hand */
+};
+
 struct member_config {
 	const char *name;
 	int model; /* index into preset_names, where given */
 	struct controllers_config controllers;
 	struct member_drives_config drives;
-	int raid;		 /* index into raid_level_names */
-	uint64_t chunk_bytes;	 /* stripe element, default 64 KiB */
-	struct cfg_list portals; /* struct cfg_portal */
-	struct cfg_raw store;	 /* `memory`, or `file: DIR` */
-	int timing;		 /* enum drive_timing */
-	const char *store_kind;	 /* filled by group_config_check */
+	int raid;				     /* index into raid_level_names */
+	uint64_t chunk_bytes;			     /* stripe element, default 64 KiB */
+	struct cfg_list portals;		     /* struct cfg_portal */
+	struct cfg_raw store;			     /* `memory`, or `file: DIR` */
+	int timing;				     /* enum drive_timing */
+	uint64_t spare_delay_ns, rebuild_rate_bytes; /* a second; 0: no limit */
+	struct member_scrub_config scrub;
+	const char *store_kind; /* filled by group_config_check */
 	const char *store_place;
 };
 

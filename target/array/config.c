@@ -65,6 +65,13 @@ static const struct cfg_schema group_controllers_schema = {
     "controllers", sizeof(struct controllers_config), group_controllers_fields,
     ARRAY_SIZE(group_controllers_fields)};
 
+static const struct cfg_field scrub_fields[] = {
+    {"every", CFG_DURATION, offsetof(struct member_scrub_config, every_ns),
+     .help = "how often one begins by itself; none given: only by hand"},
+};
+static const struct cfg_schema scrub_schema = {"scrub", sizeof(struct member_scrub_config),
+					       scrub_fields, ARRAY_SIZE(scrub_fields)};
+
 static const struct cfg_field member_fields[] = {
     {"name", CFG_STRING, offsetof(struct member_config, name), .required = true,
      .help = "a-z, 0-9 and '-'"},
@@ -86,6 +93,12 @@ static const struct cfg_field member_fields[] = {
     {"timing", CFG_ENUM, offsetof(struct member_config, timing), .preset = "none",
      .names = drive_timing_names,
      .help = "none: as fast as the machine; modelled: the drive model's service times"},
+    {"spare-delay", CFG_DURATION, offsetof(struct member_config, spare_delay_ns), .preset = "2s",
+     .help = "how long a drive may be away before a hot spare takes its place"},
+    {"rebuild-rate", CFG_SIZE, offsetof(struct member_config, rebuild_rate_bytes),
+     .help = "most that rebuild and scrub read and write in a second; none given: no limit"},
+    {"scrub", CFG_STRUCT, offsetof(struct member_config, scrub), .sub = &scrub_schema,
+     .help = "verification of the whole set in the background"},
 };
 static const struct cfg_schema member_schema = {"member", sizeof(struct member_config),
 						member_fields, ARRAY_SIZE(member_fields),

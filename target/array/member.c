@@ -97,14 +97,99 @@ int member_sync(struct member *member)
 
 /* ---- opening ---- */
 
-static void member_stale(void *arg, unsigned drive)
+static void member_stale(void *arg, unsigned slot)
 {
 	struct member *member = arg;
-	member->stale_mask |= UINT64_C(1) << drive;
+	bool known = member->stale_mask >> slot & 1;
+
+	member->stale_mask |= UINT64_C(1) << slot;
 	/* A journal that cannot take it refuses every later change too; the set runs on, as it
 	 * knows the drive to be stale. */
-	if (member->journal && page_journal_stale(member->journal, drive))
-		log_debug("member %s: cannot record that drive %u is stale", member->name, drive);
+	if (!known && member->journal && page_journal_stale(member->journal, slot))
+		log_debug("member %s: cannot record that slot %u is stale", member->name, slot);
+	if (member->sweep)
+		sweep_slot_stale(member->sweep, slot);
+}
+
+/* ---- background work ---- */
+
+static int member_assign(void *arg, unsigned slot, unsigned drive)
+{
+	struct member *member = arg;
+	int rc = member->journal ? page_journal_assign(member->journal, slot, drive) : 0;
+	if (rc)
+		return rc;
+	member->slot_drive[slot] = (uint8_t)drive;
+	member->stale_mask |= UINT64_C(1) << slot;
+	return 0;
+}
+
+static int member_fresh(void *arg, unsigned slot)
+{
+	struct member *member = arg;
+	int rc = member->journal ? page_journal_fresh(member->journal, slot) : 0;
+	if (rc)
+		return rc;
+	member->stale_mask &= ~(UINT64_C(1) << slot);
+	return 0;
+}
+
+static uint64_t member_next_used(void *arg, uint64_t offset)
+{
+	const struct member *member = arg;
+	uint64_t page = offset / POOL_PAGE_BYTES;
+
+	while (page < member->page_count && !page_is_used(member, (uint32_t)page))
+		page++;
+	if (page >= member->page_count)
+		return UINT64_MAX;
+	return MAX_OF(offset, page * POOL_PAGE_BYTES);
+}
+
+static uint64_t member_used_bytes(void *arg)
+{
+	const struct member *member = arg;
+	return member->used_pages * POOL_PAGE_BYTES;
+}
+
+static void member_drive_changed(void *arg, struct drive *drive)
+{
+	struct member *member = arg;
+	for (unsigned i = 0; i < member->drive_count; i++)
+		if (member->drives[i] == drive)
+			sweep_drive_changed(member->sweep, i);
+}
+
+static int open_sweep(struct loop *loop, struct member *member, const struct member_config *config,
+		      const struct raid_ops *raid, struct err *err)
+{
+	struct sweep_config sweep = {
+	    .loop = loop,
+	    .name = member->name,
+	    .ops = raid,
+	    .set = member->raid,
+	    .drives = member->drives,
+	    .drive_count = member->drive_count,
+	    .slot_count = member->active_count,
+	    .slot_drive = member->slot_drive,
+	    .stale_mask = member->stale_mask,
+	    .spare_delay_ns = config->spare_delay_ns,
+	    .rate_bytes_per_s = config->rebuild_rate_bytes,
+	    .scrub_every_ns = config->scrub.every_ns,
+	    .arg = member,
+	    .assign = member_assign,
+	    .fresh = member_fresh,
+	    .next_used = member_next_used,
+	    .used_bytes = member_used_bytes,
+	};
+	int rc = sweep_open(&sweep, &member->sweep);
+	if (rc)
+		return err_set(err, rc, "no memory for member %s", member->name);
+	for (unsigned i = 0; i < member->drive_count; i++) {
+		member->drives[i]->changed_arg = member;
+		member->drives[i]->changed = member_drive_changed;
+	}
+	return 0;
 }
 
 /* A file store keeps a page map beside the drives: it must be there if and only if they are. */
@@ -137,6 +222,8 @@ static int open_journal(struct member *member, const struct member_config *confi
 	if (rc)
 		return rc;
 	member->stale_mask = page_journal_stale_mask(member->journal);
+	for (unsigned i = 0; i < member->active_count; i++)
+		member->slot_drive[i] = (uint8_t)page_journal_slot_drive(member->journal, i);
 	for (uint32_t page = 0; page < member->page_count; page++)
 		if (page_journal_owner(member->journal, page).used)
 			page_set_used(member, page);
@@ -173,8 +260,12 @@ static int open_drives(struct loop *loop, struct member *member, const struct me
 static int open_set(struct loop *loop, struct member *member, const struct raid_ops *raid,
 		    uint64_t chunk_bytes, struct err *err)
 {
+	for (unsigned i = 0; i < member->active_count; i++) {
+		unsigned drive = member->slot_drive[i];
+		member->slot_drives[i] = member->drives[drive < member->drive_count ? drive : i];
+	}
 	struct raid_config set = {
-	    .drives = member->drives,
+	    .drives = member->slot_drives,
 	    .drive_count = member->active_count,
 	    .chunk_bytes = chunk_bytes,
 	    .stale_mask = member->stale_mask,
@@ -206,6 +297,8 @@ static int shape_member(struct member *member, const struct member_config *confi
 			       member->name);
 	member->drive_count = (unsigned)count;
 	member->active_count = (unsigned)(count - spares);
+	for (unsigned i = 0; i < member->active_count; i++)
+		member->slot_drive[i] = (uint8_t)i;
 	int rc = raid->check(member->active_count, why, sizeof why);
 	if (rc)
 		return err_set(err, rc, "member %s: %s", member->name, why);
@@ -244,7 +337,9 @@ static int member_build(struct loop *loop, struct member *member,
 	}
 	if (rc == 0)
 		rc = open_drives(loop, member, config, model, seed, err);
-	return rc ? rc : open_set(loop, member, raid, config->chunk_bytes, err);
+	if (rc == 0)
+		rc = open_set(loop, member, raid, config->chunk_bytes, err);
+	return rc ? rc : open_sweep(loop, member, config, raid, err);
 }
 
 int member_open(struct loop *loop, const struct member_config *config, uint64_t seed,
@@ -274,6 +369,7 @@ struct member *member_close(struct member *member)
 	if (!member)
 		return NULL;
 	member_drain(member);
+	member->sweep = sweep_close(member->sweep);
 	if (member->raid)
 		member->raid->ops->free(member->raid);
 	for (unsigned i = 0; i < member->drive_count; i++)
@@ -302,10 +398,4 @@ unsigned member_drive_count(const struct member *member)
 struct drive *member_drive(struct member *member, unsigned index)
 {
 	return index < member->drive_count ? member->drives[index] : NULL;
-}
-
-bool member_drive_is_good(const struct member *member, unsigned index)
-{
-	return index < member->active_count && !member->drives[index]->failed &&
-	       !(member->stale_mask >> index & 1);
 }

@@ -11,18 +11,22 @@
 #include "target/array/array.h"
 #include "target/array/member_gate.h"
 #include "target/array/page_journal.h"
+#include "target/array/sweep.h"
 
 struct member {
 	struct io_layer layer; /* submit here; passes to the RAID set and counts */
 	char name[64];
 	struct drive *drives[RAID_DRIVES_MAX];
-	unsigned drive_count; /* spares included; they come last */
+	unsigned drive_count; /* spares included; they come last in a new member */
 	unsigned active_count;
 	struct io_layer *raid;
 	struct member_counters counters;
 	struct member_gate gate;
-	struct page_journal *journal; /* NULL: nothing persists */
-	uint64_t stale_mask;
+	struct page_journal *journal;		    /* NULL: nothing persists */
+	uint64_t stale_mask;			    /* of slots */
+	uint8_t slot_drive[RAID_DRIVES_MAX];	    /* of each slot of the set, see sweep.h */
+	struct drive *slot_drives[RAID_DRIVES_MAX]; /* the same, as the set was opened */
+	struct sweep *sweep;
 	uint32_t page_count, used_pages;
 	uint32_t next_page; /* where the search for a free one begins */
 	uint64_t *used;	    /* a bit a page */

@@ -4,8 +4,8 @@
  *
  *   header  0 magic "SANLPGM1"   8 version   12 CRC32C   16 drives   20 spares   24 chunk_bytes
  *           32 drive_bytes   40 RAID level (16)   56 member (64)
- *   record  0 CRC32C   4 generation (2)   6 type (2)   8 number   16 volume   24 volume's page   28
- * page or drive
+ *   record  0 CRC32C   4 generation (2)   6 type (2)   8 number   16 volume
+ *           24 volume's page, drive   28 page or slot
  */
 #include "target/array/page_journal.h"
 
@@ -33,6 +33,7 @@ enum {
 };
 static const char magic[8] = {'S', 'A', 'N', 'L', 'P', 'G', 'M', '1'};
 
+enum { SLOTS_MAX = 64, DRIVES_MAX = 255 };
 enum record_type {
 	RECORD_READY = 1,
 	RECORD_TAKE,
@@ -40,13 +41,15 @@ enum record_type {
 	RECORD_STALE,
 	RECORD_COMING, /* taken for the copy of a page that moves here */
 	RECORD_OWN,    /* the copy is complete */
+	RECORD_FRESH,
+	RECORD_ASSIGN, /* and stale */
 };
 
 struct record {
 	enum record_type type;
 	uint64_t volume;
-	uint32_t volume_page;
-	uint32_t page;
+	uint32_t volume_page; /* ASSIGN: drive */
+	uint32_t page;	      /* or slot */
 	uint16_t generation;
 };
 
@@ -59,6 +62,7 @@ struct page_journal {
 	bool ready;
 	bool broken; /* an append failed and could not be taken back: nothing is added any more */
 	uint64_t stale_mask;
+	uint8_t slot_drive[SLOTS_MAX];
 	uint32_t page_count;
 	struct page_owner *owners;
 };
@@ -114,7 +118,10 @@ static bool possible(const struct page_journal *journal, const struct record *re
 	case RECORD_READY:
 		return true;
 	case RECORD_STALE:
-		return record->page < 64;
+	case RECORD_FRESH:
+		return record->page < SLOTS_MAX;
+	case RECORD_ASSIGN:
+		return record->page < SLOTS_MAX && record->volume_page <= DRIVES_MAX;
 	case RECORD_TAKE:
 	case RECORD_COMING:
 		return record->page < journal->page_count && !journal->owners[record->page].used;
@@ -135,6 +142,15 @@ static void apply(struct page_journal *journal, const struct record *record)
 	case RECORD_STALE:
 		journal->live += !(journal->stale_mask >> record->page & 1);
 		journal->stale_mask |= UINT64_C(1) << record->page;
+		break;
+	case RECORD_FRESH:
+		journal->live -= journal->stale_mask >> record->page & 1;
+		journal->stale_mask &= ~(UINT64_C(1) << record->page);
+		break;
+	case RECORD_ASSIGN:
+		journal->live += !(journal->stale_mask >> record->page & 1);
+		journal->stale_mask |= UINT64_C(1) << record->page;
+		journal->slot_drive[record->page] = (uint8_t)record->volume_page;
 		break;
 	case RECORD_TAKE:
 	case RECORD_COMING:
@@ -215,16 +231,36 @@ int page_journal_own(struct page_journal *journal, uint32_t page, uint16_t gener
 		      &(struct record){.type = RECORD_OWN, .page = page, .generation = generation});
 }
 
-int page_journal_stale(struct page_journal *journal, unsigned drive)
+static int append_durably(struct page_journal *journal, const struct record *record)
 {
-	int rc = append(journal, &(struct record){.type = RECORD_STALE, .page = drive});
+	int rc = append(journal, record);
 	return rc ? rc : page_journal_sync(journal);
+}
+
+int page_journal_stale(struct page_journal *journal, unsigned slot)
+{
+	return append_durably(journal, &(struct record){.type = RECORD_STALE, .page = slot});
+}
+
+int page_journal_fresh(struct page_journal *journal, unsigned slot)
+{
+	return append_durably(journal, &(struct record){.type = RECORD_FRESH, .page = slot});
+}
+
+int page_journal_assign(struct page_journal *journal, unsigned slot, unsigned drive)
+{
+	return append_durably(
+	    journal, &(struct record){.type = RECORD_ASSIGN, .volume_page = drive, .page = slot});
+}
+
+unsigned page_journal_slot_drive(const struct page_journal *journal, unsigned slot)
+{
+	return journal->slot_drive[slot];
 }
 
 int page_journal_set_ready(struct page_journal *journal)
 {
-	int rc = append(journal, &(struct record){.type = RECORD_READY});
-	return rc ? rc : page_journal_sync(journal);
+	return append_durably(journal, &(struct record){.type = RECORD_READY});
 }
 
 bool page_journal_is_ready(const struct page_journal *journal)
@@ -347,6 +383,40 @@ static int sync_directory(const char *place)
 	return rc;
 }
 
+/* The INDEX-th of the records that may be needed to say what is true now; false: it is not. */
+static bool record_of_now(const struct page_journal *journal, uint64_t index,
+			  struct record *ret_record)
+{
+	uint32_t slot = (uint32_t)(index / 2);
+
+	if (index < 2 * (uint64_t)SLOTS_MAX) {
+		bool stale = journal->stale_mask >> slot & 1;
+		bool moved = journal->slot_drive[slot] != slot;
+		*ret_record = (struct record){
+		    .type = RECORD_ASSIGN, .volume_page = journal->slot_drive[slot], .page = slot};
+		if (index % 2 == 0 && !moved)
+			ret_record->type = RECORD_STALE;
+		if (index % 2 == 1)
+			ret_record->type = RECORD_FRESH;
+		return index % 2 == 0 ? stale || moved : moved && !stale;
+	}
+	index -= 2 * (uint64_t)SLOTS_MAX;
+	if (index == 0) {
+		*ret_record = (struct record){.type = RECORD_READY};
+		return journal->ready;
+	}
+	uint32_t page = (uint32_t)(index - 1);
+	const struct page_owner *owner = &journal->owners[page];
+	*ret_record = (struct record){
+	    .type = owner->coming ? RECORD_COMING : RECORD_TAKE,
+	    .volume = owner->volume,
+	    .volume_page = owner->page,
+	    .page = page,
+	    .generation = owner->generation,
+	};
+	return owner->used;
+}
+
 /* Writes header and what is true now to a new file and renames it over the old one. */
 static int rewrite(struct page_journal *journal, const char *place,
 		   const struct member_shape *shape)
@@ -369,21 +439,9 @@ static int rewrite(struct page_journal *journal, const char *place,
 	uint64_t records = 0;
 	uint8_t out[RECORD_BYTES];
 	struct record record;
-	for (uint64_t i = 0; rc == 0 && i < 1 + 64 + (uint64_t)journal->page_count; i++) {
-		const struct page_owner *owner = i > 64 ? &journal->owners[i - 65] : NULL;
-		if (i == 0 && journal->ready)
-			record = (struct record){.type = RECORD_READY};
-		else if (i > 0 && i <= 64 && (journal->stale_mask >> (i - 1) & 1))
-			record = (struct record){.type = RECORD_STALE, .page = (uint32_t)(i - 1)};
-		else if (owner && owner->used)
-			record = (struct record){
-			    .type = owner->coming ? RECORD_COMING : RECORD_TAKE,
-			    .volume = owner->volume,
-			    .volume_page = owner->page,
-			    .page = (uint32_t)(i - 65),
-			    .generation = owner->generation,
-			};
-		else
+	uint64_t most = 2 * SLOTS_MAX + 1 + (uint64_t)journal->page_count;
+	for (uint64_t i = 0; rc == 0 && i < most; i++) {
+		if (!record_of_now(journal, i, &record))
 			continue;
 		record_put(out, &record, records);
 		if (pwrite(journal->fd, out, sizeof out, (off_t)record_at(records)) !=
@@ -437,6 +495,8 @@ int page_journal_open(const char *place, const struct member_shape *shape, uint3
 		return err_set(err, -ENOMEM, "no memory for member %s", shape->member);
 	journal->fd = -1;
 	journal->page_count = page_count;
+	for (unsigned i = 0; i < SLOTS_MAX; i++)
+		journal->slot_drive[i] = (uint8_t)i;
 	journal->owners = calloc(MAX_OF(page_count, 1), sizeof *journal->owners);
 	int rc = 0;
 	if (!journal->owners)

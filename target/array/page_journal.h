@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The durable half of the page map: which volume has which page of a member with a file store, and
- * which of the member's drives are stale.  One append-only file a member, PLACE/MEMBER.pagemap.
+ * The durable half of the page map: which volume has which page of a member with a file store,
+ * which of its drives has which slot of the RAID set, and which slots are stale.  One append-only
+ * file a member, PLACE/MEMBER.pagemap.
  *
  * Layout: a 4 KiB header that names the member and its shape (a lab that changes the RAID level or
  * the number of drives would read garbage, so it is refused), then records of 32 bytes, each with
@@ -74,7 +75,13 @@ int page_journal_reserve(struct page_journal *journal, uint32_t page, uint64_t v
 int page_journal_own(struct page_journal *journal, uint32_t page, uint16_t generation);
 int page_journal_sync(struct page_journal *journal); /* the above is durable after it */
 
+/* Slots of the RAID set: which of the member's drives has one (at first slot N drive N), and which
+ * are stale.  What changes them is durable at once. */
 uint64_t page_journal_stale_mask(const struct page_journal *journal);
-int page_journal_stale(struct page_journal *journal, unsigned drive); /* durable at once */
+unsigned page_journal_slot_drive(const struct page_journal *journal, unsigned slot);
+int page_journal_stale(struct page_journal *journal, unsigned slot);
+int page_journal_fresh(struct page_journal *journal, unsigned slot);
+/* SLOT is stale, and has DRIVE from now on. */
+int page_journal_assign(struct page_journal *journal, unsigned slot, unsigned drive);
 
 #endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hands units to the set: which comes next, how many at a time, how fast.
+ */
+#include "target/array/sweep_impl.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/bytes.h"
+
+enum {
+	TURN_BYTES = 2 << 20, /* moved before the loop gets its turn again */
+	TURN_UNITS = 256,
+	BUSY_RETRY_NS = 1000000,
+	MARK_NS = 1000000000,
+};
+
+/* ---- the meter ---- */
+
+void sweep_meter_start(struct sweep_meter *meter, uint64_t now_ns)
+{
+	*meter = (struct sweep_meter){.start_ns = now_ns, .mark_ns = now_ns};
+}
+
+void sweep_meter_add(struct sweep_meter *meter, uint64_t now_ns, uint64_t bytes)
+{
+	meter->done_bytes += bytes;
+	if (now_ns - meter->mark_ns < MARK_NS)
+		return;
+	double rate = (double)(meter->done_bytes - meter->mark_bytes) * (double)NS_PER_S /
+		      (double)(now_ns - meter->mark_ns);
+	if (meter->bytes_per_s)
+		rate = (3 * (double)meter->bytes_per_s + rate) / 4;
+	meter->bytes_per_s = (uint64_t)rate;
+	meter->mark_ns = now_ns;
+	meter->mark_bytes = meter->done_bytes;
+}
+
+void sweep_meter_tell(const struct sweep_meter *meter, uint64_t now_ns, uint64_t total_bytes,
+		      double *ret_percent, uint64_t *ret_bytes_per_s, uint64_t *ret_remaining_ns)
+{
+	uint64_t rate = meter->bytes_per_s, done = MIN_OF(meter->done_bytes, total_bytes);
+
+	if (!rate && now_ns > meter->start_ns)
+		rate = (uint64_t)((double)done * (double)NS_PER_S /
+				  (double)(now_ns - meter->start_ns));
+	*ret_percent = total_bytes ? 100.0 * (double)done / (double)total_bytes : 100;
+	*ret_bytes_per_s = rate;
+	*ret_remaining_ns = UINT64_MAX;
+	if (rate)
+		*ret_remaining_ns =
+		    (uint64_t)((double)(total_bytes - done) * (double)NS_PER_S / (double)rate);
+}
+
+/* ---- ends ---- */
+
+static void charge(struct sweep *sweep, uint64_t bytes)
+{
+	uint64_t rate = sweep->config.rate_bytes_per_s, now = sweep_now(sweep);
+
+	sweep->turn_bytes += bytes;
+	if (rate)
+		sweep->pay_ns = MAX_OF(sweep->pay_ns, now) +
+				(uint64_t)((double)bytes * (double)NS_PER_S / (double)rate);
+}
+
+static void rebuild_unit_done(struct sweep *sweep, const struct raid_unit *unit)
+{
+	struct sweep_slot *slot = &sweep->slots[unit->slot];
+	int status = unit->status;
+
+	slot->in_flight--;
+	if (slot->anew)
+		return;
+	if (status == -ENODEV) {
+		slot->anew = true;
+		return;
+	}
+	/* With too many drives out it says nothing about the place: later, when one is back. */
+	if (status == -EBUSY || (status && sweep_slack(sweep, unit->slot) < 0)) {
+		slot->cursor = MIN_OF(slot->cursor, unit->unit);
+		return;
+	}
+	slot->lost_units += status != 0;
+	sweep_meter_add(&slot->meter, sweep_now(sweep), sweep->unit_bytes);
+}
+
+static void unit_done(struct raid_unit *unit)
+{
+	struct sweep_run *run = container_of(unit, struct sweep_run, unit);
+	struct sweep *sweep = run->sweep;
+
+	sweep->in_flight--;
+	charge(sweep, unit->moved_bytes);
+	if (unit->status == -EBUSY)
+		sweep->retry_ns = sweep_now(sweep) + BUSY_RETRY_NS;
+	if (unit->kind == RAID_UNIT_REBUILD)
+		rebuild_unit_done(sweep, unit);
+	else
+		sweep_scrub_unit_done(sweep, run);
+	run->next = sweep->idle;
+	sweep->idle = run;
+	sweep_wake(sweep, 0);
+}
+
+/* ---- beginnings ---- */
+
+static void unit_start(struct sweep *sweep, enum raid_unit_kind kind, unsigned slot, uint64_t unit)
+{
+	struct sweep_run *run = sweep->idle;
+
+	sweep->idle = run->next;
+	run->sweep = sweep;
+	run->generation = sweep->scrub_generation;
+	run->unit = (struct raid_unit){
+	    .kind = kind,
+	    .slot = slot,
+	    .unit = unit,
+	    .done = unit_done,
+	    .owner = sweep,
+	};
+	sweep->in_flight++;
+	sweep->config.ops->unit_run(sweep->config.set, &run->unit);
+}
+
+/* The most exposed slot that has a unit left to begin. */
+static struct sweep_slot *next_rebuild(struct sweep *sweep, bool *ret_any)
+{
+	struct sweep_slot *best = NULL;
+	int least = 0;
+
+	*ret_any = false;
+	for (unsigned i = 0; i < sweep->config.slot_count; i++) {
+		struct sweep_slot *slot = &sweep->slots[i];
+		*ret_any = *ret_any || slot->step == SLOT_REBUILD || slot->step == SLOT_FLUSH;
+		if (slot->step != SLOT_REBUILD || slot->anew || slot_failed(slot))
+			continue;
+		int slack = slot->moving_back ? RAID_DRIVES_MAX : sweep_slack(sweep, i);
+		if (slack < 0 || (best && slack >= least))
+			continue;
+		slot->cursor = sweep_next_unit(sweep, slot->cursor);
+		if (slot->cursor >= sweep->unit_count)
+			continue;
+		best = slot;
+		least = slack;
+	}
+	return best;
+}
+
+static bool start_one(struct sweep *sweep)
+{
+	bool rebuilding;
+	struct sweep_slot *slot = next_rebuild(sweep, &rebuilding);
+
+	if (slot) {
+		slot->in_flight++;
+		unit_start(sweep, RAID_UNIT_REBUILD, (unsigned)(slot - sweep->slots),
+			   slot->cursor++);
+		return true;
+	}
+	if (rebuilding || !sweep->scrub.running || !sweep_is_whole(sweep))
+		return false;
+	sweep->scrub_cursor = sweep_next_unit(sweep, sweep->scrub_cursor);
+	if (sweep->scrub_cursor >= sweep->unit_count)
+		return false;
+	sweep->scrub_in_flight++;
+	unit_start(sweep, RAID_UNIT_VERIFY, 0, sweep->scrub_cursor++);
+	return true;
+}
+
+void sweep_pump(struct sweep *sweep)
+{
+	sweep->turn_bytes = 0;
+	if (sweep->paused)
+		return;
+	for (unsigned units = 0; sweep->in_flight < sweep->config.window; units++) {
+		uint64_t now = sweep_now(sweep), ready = MAX_OF(sweep->pay_ns, sweep->retry_ns);
+		if (now < ready) {
+			sweep_wake(sweep, ready);
+			return;
+		}
+		if (units >= TURN_UNITS || sweep->turn_bytes >= TURN_BYTES) {
+			sweep_wake(sweep, 0);
+			return;
+		}
+		if (!start_one(sweep))
+			return;
+	}
+}

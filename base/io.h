@@ -32,7 +32,8 @@
 enum io_op { IO_READ, IO_WRITE, IO_FLUSH, IO_UNMAP };
 
 enum io_flag {
-	IO_FUA = 1 << 0, /* WRITE: on stable storage before done */
+	IO_FUA = 1 << 0,       /* WRITE: on stable storage before done */
+	IO_SSD_CACHE = 1 << 1, /* READ: of a volume that the member's SSD tier is to cache */
 };
 
 struct io {

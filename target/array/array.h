@@ -24,6 +24,8 @@
 
 #define POOL_PAGE_BYTES (15 * MIB)
 
+struct cache_ssd_counters;
+struct cache_status;
 struct group;
 struct nvram;
 struct pool;
@@ -236,6 +238,14 @@ const char *member_name(const struct member *member);
 const struct member_counters *member_counters(const struct member *member);
 unsigned member_drive_count(const struct member *member);
 struct drive *member_drive(struct member *member, unsigned index);
+/* The member's write cache loses or regains its copy in the other controller, or its battery; it
+ * writes through while either is missing.  Without a cache they do nothing. */
+void member_cache_set_mirrored(struct member *member, bool mirrored);
+void member_cache_set_battery(struct member *member, bool good);
+/* False without a cache; status in array/cache.h. */
+bool member_cache_status(const struct member *member, struct cache_status *ret_status);
+/* NULL without an SSD tier; counters in array/cache_ssd.h. */
+const struct cache_ssd_counters *member_ssd_counters(const struct member *member);
 /* True when the drive takes part in the RAID set with content that is up to date: neither failed
  * nor stale nor a spare. */
 bool member_drive_is_good(const struct member *member, unsigned index);

@@ -29,7 +29,7 @@ static void member_submit(struct io_layer *layer, struct io *io)
 		member->counters.writes++;
 		member->counters.write_bytes += io->length_bytes;
 	}
-	io_submit(member->raid, io);
+	io_submit(member->top, io);
 }
 
 static const struct io_layer_ops member_layer_ops = {.name = "member", .submit = member_submit};
@@ -275,6 +275,7 @@ static int open_set(struct loop *loop, struct member *member, const struct raid_
 	int rc = raid->open(loop, &set, &member->raid, err);
 	if (rc)
 		return rc;
+	member->top = member->raid;
 	if (member->journal && !page_journal_is_ready(member->journal)) {
 		rc = page_journal_set_ready(member->journal);
 		if (rc)

@@ -20,6 +20,9 @@ struct member {
 	unsigned drive_count; /* spares included; they come last in a new member */
 	unsigned active_count;
 	struct io_layer *raid;
+	struct io_layer *top;  /* where requests go: the cache, the SSD tier or the set */
+	struct cache *cache;   /* NULL: none */
+	struct cache_ssd *ssd; /* NULL: none */
 	struct member_counters counters;
 	struct member_gate gate;
 	struct page_journal *journal;		    /* NULL: nothing persists */

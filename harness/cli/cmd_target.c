@@ -2,9 +2,9 @@
  *
  * sanlab target: the target alone, in the foreground.
  *
- * Prints one line beginning "ready" on stdout when every portal listens.  SIGINT and SIGTERM end
- * it in order.  When standard input is a pipe its end ends the target as well: that is how a
- * `sanlab run` that dies takes its target along.
+ * Prints one line beginning "ready" on stdout when every portal listens.  SIGINT, SIGTERM and
+ * SIGHUP end it in order.  When standard input is a pipe its end ends the target as well: that is
+ * how a `sanlab run` that dies takes its target along.
  */
 #include <errno.h>
 #include <signal.h>
@@ -30,11 +30,14 @@ static void on_signal(int number)
 
 static void handle_signals(struct loop *loop)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = {.sa_handler = on_signal}, before;
 
 	signalled_loop = loop;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	/* Under nohup it is ignored, and stays so. */
+	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 }
 
 /* A connection is a descriptor, and the usual soft limit of 1024 is low for a target. */

@@ -2,6 +2,7 @@
  *
  * sanlab: picks the verb.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,19 @@ static const struct cli_verb *find_verb(const char *name)
 	return NULL;
 }
 
+/* An answer that could not be written is none. */
+static int leave(int code)
+{
+	bool lost = ferror(stdout);
+
+	if (fflush(stdout) == EOF || lost) {
+		fprintf(stderr, "sanlab: cannot write to standard output: %s\n",
+			errno ? strerror(errno) : "it is closed");
+		return code == EXIT_PASS || code == EXIT_EXPECTATION ? EXIT_ENVIRONMENT : code;
+	}
+	return code;
+}
+
 int main(int argc, char **argv)
 {
 	const struct cli_verb *verb;
@@ -46,11 +60,11 @@ int main(int argc, char **argv)
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
 	    !strcmp(argv[1], "help")) {
 		cli_help();
-		return argc < 2 ? EXIT_USAGE : EXIT_PASS;
+		return leave(argc < 2 ? EXIT_USAGE : EXIT_PASS);
 	}
 	if (!strcmp(argv[1], "--version")) {
 		printf("sanlab %s\n", SANLAB_VERSION);
-		return EXIT_PASS;
+		return leave(EXIT_PASS);
 	}
 	verb = find_verb(argv[1]);
 	if (!verb) {
@@ -59,8 +73,8 @@ int main(int argc, char **argv)
 	}
 	r = cli_parse(verb, argc - 1, argv + 1, &args);
 	if (r)
-		return r - 1;
+		return leave(r - 1);
 	log_set_level(args.verbose ? LOG_LEVEL_DEBUG
 				   : (args.quiet ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO));
-	return verb->run(&args);
+	return leave(verb->run(&args));
 }

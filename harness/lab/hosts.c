@@ -100,6 +100,20 @@ int lab_paths_of(const struct lab *lab, const struct host_config *host, const ch
 	return -ENOENT;
 }
 
+bool lab_volume_is_used(const struct lab *lab, const char *volume)
+{
+	const struct host_config *hosts = lab->hosts.items;
+
+	for (size_t h = 0; h < lab->hosts.count; h++) {
+		const char *const *volumes = hosts[h].volumes.items;
+
+		for (size_t v = 0; v < hosts[h].volumes.count; v++)
+			if (!strcmp(volumes[v], volume))
+				return true;
+	}
+	return false;
+}
+
 /* ---- checks ---- */
 
 /* Two writers without a cluster between them would corrupt a volume: it has one host. */

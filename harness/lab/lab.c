@@ -56,6 +56,28 @@ static void decode_workload(struct lab *lab)
 	cfg_decode_raw(lab->cfg, &lab->workload, ops->schema, lab->workload_config);
 }
 
+/* What the workload would say of the hosts' volumes when the run begins. */
+static void check_workload(struct lab *lab)
+{
+	const struct workload_ops *ops = lab->workload_ops;
+	const struct volume_config *volumes = lab->group.volumes.items;
+
+	if (!ops || !ops->check || !lab->has_group || cfg_error_count(lab->cfg))
+		return;
+	for (size_t v = 0; v < lab->group.volumes.count; v++) {
+		struct err err = {0};
+
+		if (!lab_volume_is_used(lab, volumes[v].name) ||
+		    ops->check(lab->workload_config, volumes[v].name, volumes[v].size_bytes,
+			       (uint32_t)volumes[v].block_bytes, &err) == 0)
+			continue;
+		cfg_error_raw(lab->cfg, &lab->workload, "%s", err.what);
+		if (err.hint[0])
+			cfg_hint(lab->cfg, "%s", err.hint);
+		return;
+	}
+}
+
 static void check_run(struct lab *lab)
 {
 	struct run_config *run = &lab->run;
@@ -89,6 +111,7 @@ static void check_all(struct lab *lab)
 	check_run(lab);
 	lab_check_faults(lab);
 	lab_check_expect(lab);
+	check_workload(lab);
 }
 
 /* Takes CFG. */

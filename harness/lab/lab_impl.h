@@ -21,6 +21,7 @@ extern const struct cfg_schema *const fault_schemas[FAULT_KINDS];
 
 /* Each adds its errors to lab->cfg and fills what its part of struct lab says. */
 void lab_check_hosts(struct lab *lab);
+bool lab_volume_is_used(const struct lab *lab, const char *volume); /* by some host */
 void lab_check_faults(struct lab *lab);
 void lab_check_expect(struct lab *lab);
 

@@ -74,6 +74,9 @@ struct record {
 	char *error; /* why the run ended early; NULL when it did not */
 
 	double planned_transactional_iops, achieved_transactional_iops, total_iops;
+	/* Counts behind them: what ended well in the window, and the arrivals that had been drawn
+	 * for it, which chance puts above or below the plan's mean; 0: nothing counts them. */
+	uint64_t achieved_transactional_ios, due_transactional_ios;
 	uint64_t pages_checked, pages_read_back, pages_written, pages_not_readable;
 	uint64_t mismatches_total;
 	json_t *mismatches; /* by kind, and the first ones in detail */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness/report/directory.h"
@@ -19,31 +18,6 @@ const struct report_writer *const report_writers[] = {
     &run_json_writer, &summary_writer, &junit_writer,  &html_writer,
     &prom_writer,     &hgrm_writer,    &config_writer, NULL,
 };
-
-int directory_make(const char *dir, struct err *err)
-{
-	char *path = strdup(dir);
-	int r = 0;
-
-	if (!path)
-		return err_set(err, -ENOMEM, "out of memory");
-	for (char *p = path + 1; *path && r == 0; p++) {
-		char cut = *p;
-
-		if (cut != '/' && cut != '\0')
-			continue;
-		*p = '\0';
-		if (mkdir(path, 0777) < 0 && errno != EEXIST) {
-			r = err_set(err, -errno, "cannot make the directory: %s", strerror(errno));
-			err_where(err, "%s", path);
-		}
-		if (cut == '\0')
-			break;
-		*p = '/';
-	}
-	free(path);
-	return r;
-}
 
 /* One writer with, for those that write one file a kind, the kind. */
 struct job {

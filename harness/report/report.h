@@ -19,6 +19,14 @@ struct report_writer {
 };
 extern const struct report_writer *const report_writers[]; /* NULL-terminated */
 
+/* One run has DIR (made when missing) for itself: -EBUSY, ERR naming the holder, while another one
+ * writes there.  DIR NULL: nothing to have. */
+struct report_dir;
+int report_dir_open(const char *dir, struct report_dir **ret_dir, struct err *err);
+/* Removes what an earlier run left there. */
+void report_dir_clear(struct report_dir *dir);
+struct report_dir *report_dir_close(struct report_dir *dir);
+
 /* Writes every report into DIR (made when missing); each file appears whole or not at all
  * (temporary name, then rename). */
 int report_write_all(const struct record *record, const char *dir, struct err *err);

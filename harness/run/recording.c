@@ -398,7 +398,7 @@ static void copy_paths(struct run_engine *engine)
 static void copy_streams(struct run_engine *engine)
 {
 	struct record *record = engine->record;
-	uint64_t ios = 0, transactional = 0;
+	uint64_t ios = 0, transactional = 0, due = 0;
 	double window_s;
 
 	for (unsigned i = 0; i < record->stream_count; i++) {
@@ -411,9 +411,13 @@ static void copy_streams(struct run_engine *engine)
 		to->response = from->total.response;
 		to->service = from->total.service;
 		ios += to->ios;
-		if (strcmp(from->name, "db-read") == 0 || strcmp(from->name, "db-write") == 0)
+		if (strcmp(from->name, "db-read") == 0 || strcmp(from->name, "db-write") == 0) {
 			transactional += to->ios;
+			due += from->due;
+		}
 	}
+	record->achieved_transactional_ios = transactional;
+	record->due_transactional_ios = due;
 	window_s = (double)(record->window_end_ns - record->window_start_ns) / (double)NS_PER_S;
 	if (window_s > 0) {
 		record->total_iops = (double)ios / window_s;
@@ -425,6 +429,7 @@ void recording_window_end(struct run_engine *engine)
 {
 	engine->record->window_end_ns = run_at(engine);
 	workload_close_gaps(engine->workload, loop_now_ns(engine->loop));
+	workload_count_due(engine->workload, loop_now_ns(engine->loop));
 	copy_streams(engine);
 	copy_paths(engine);
 }

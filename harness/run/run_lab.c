@@ -28,6 +28,7 @@ struct lab_run {
 	struct target_process *target;
 	struct hosts hosts;
 	struct real_faults faults;
+	struct report_dir *out_dir;
 	struct event_log *events;
 	struct run_engine *engine;
 	struct progress_line progress;
@@ -38,6 +39,23 @@ struct lab_run {
 };
 
 /* ---- signals: the first ends in order, the second aborts ---- */
+
+static const struct {
+	int number;
+	const char *why;
+} ending_signals[] = {
+    {SIGINT, "interrupted (SIGINT)"},
+    {SIGTERM, "stopped (SIGTERM)"},
+    {SIGHUP, "the terminal is gone (SIGHUP)"},
+};
+
+static const char *why_signal(int number)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++)
+		if (ending_signals[i].number == number)
+			return ending_signals[i].why;
+	return "stopped";
+}
 
 static void signal_ready(void *arg, uint32_t ready)
 {
@@ -51,8 +69,7 @@ static void signal_ready(void *arg, uint32_t ready)
 		loop_stop(run->loop);
 		return;
 	}
-	run_engine_stop(run->engine,
-			info.ssi_signo == SIGINT ? "interrupted (SIGINT)" : "stopped (SIGTERM)");
+	run_engine_stop(run->engine, why_signal((int)info.ssi_signo));
 }
 
 static int watch_signals(struct lab_run *run, struct err *err)
@@ -61,8 +78,8 @@ static int watch_signals(struct lab_run *run, struct err *err)
 	int r;
 
 	sigemptyset(&mask);
-	sigaddset(&mask, SIGINT);
-	sigaddset(&mask, SIGTERM);
+	for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++)
+		sigaddset(&mask, ending_signals[i].number);
 	sigprocmask(SIG_BLOCK, &mask, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	run->signals = (struct loop_watch){.fn = signal_ready, .arg = run};
@@ -127,6 +144,8 @@ static int set_up(struct lab_run *run, const char *lab_file, const char *const *
 	if (r < 0)
 		return err_set(err, r, "cannot make an event loop: %s", strerror(-r));
 	r = watch_signals(run, err);
+	if (r == 0)
+		r = report_dir_open(run->options->out_dir, &run->out_dir, err);
 	if (r == 0 && run->lab->has_group) {
 		r = target_spawn(NULL, lab_file, sets, set_count, &run->target, ret_exit_code, err);
 		if (r < 0)
@@ -137,8 +156,10 @@ static int set_up(struct lab_run *run, const char *lab_file, const char *const *
 	run->faults = (struct real_faults){.lab = run->lab, .target = run->target};
 	if (r == 0)
 		r = connect_hosts(run, err);
-	if (r == 0)
-		r = event_log_open(run->options->out_dir, &run->events, err);
+	if (r < 0)
+		return r;
+	report_dir_clear(run->out_dir);
+	r = event_log_open(run->options->out_dir, &run->events, err);
 	if (r < 0)
 		return r;
 	r = run_engine_new(run->loop, run->lab, run->hosts.devices, run->hosts.count, &faults,
@@ -252,6 +273,7 @@ static void tear_down(struct lab_run *run)
 	run_engine_free(run->engine);
 	hosts_close(&run->hosts);
 	event_log_close(run->events);
+	report_dir_close(run->out_dir);
 	target_stop_process(run->target, NULL);
 	if (run->loop)
 		loop_watch_del(run->loop, &run->signals);

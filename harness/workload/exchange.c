@@ -180,11 +180,35 @@ uint32_t exchange_run_length(struct rng *rng, double continuation, uint32_t max)
 
 /* ---- arrivals ---- */
 
-static uint64_t gap(struct exchange_stream *stream)
+static uint64_t gap_from(const struct exchange_stream *stream, struct rng *gaps)
 {
 	if (stream->paced)
 		return (uint64_t)stream->mean_gap_ns;
-	return (uint64_t)rng_exponential(&stream->gaps, stream->mean_gap_ns);
+	return (uint64_t)rng_exponential(gaps, stream->mean_gap_ns);
+}
+
+static uint64_t gap(struct exchange_stream *stream)
+{
+	return gap_from(stream, &stream->gaps);
+}
+
+/* The arrivals that wait are the next ones of the stream's own random numbers. */
+static void count_due_exchange(struct workload *workload, uint64_t now_ns)
+{
+	struct exchange *exchange = container_of(workload, struct exchange, base);
+
+	for (unsigned i = 0; i < exchange->db_count; i++) {
+		for (unsigned k = 0; k < EXCHANGE_KINDS; k++) {
+			const struct exchange_stream *stream = &exchange->dbs[i].streams[k];
+			struct rng gaps = stream->gaps;
+			uint64_t next_ns = stream->next_ns;
+
+			if (!stream->stream || stream->driven)
+				continue;
+			for (; next_ns < now_ns; next_ns += gap_from(stream, &gaps))
+				stream->stream->due++;
+		}
+	}
 }
 
 static bool is_due(const struct exchange_stream *stream, uint64_t now_ns)
@@ -204,6 +228,7 @@ static bool issue_due(struct exchange_stream *stream, struct loop *loop)
 		if (!stream->driven) {
 			if (stream->blocked && stream->next_ns < now_ns)
 				stream->stream->backlog++;
+			stream->stream->due++;
 			stream->next_ns += gap(stream);
 		}
 		now_ns = loop_now_ns(loop);
@@ -266,13 +291,13 @@ static int size_part(struct exchange_part *part, uint32_t magic, uint32_t page_b
 	return page_set_init(&part->set, bytes / page_bytes, zero);
 }
 
-static int size_error(struct err *err, const struct workload_device *device, uint64_t database,
+static int size_error(struct err *err, const char *volume, uint64_t size_bytes, uint64_t database,
 		      uint64_t log)
 {
 	char size[32], want_database[32], want_log[32];
 
 	err_set(err, -EINVAL, "volume %s has %s: too small for a database of %s and logs of %s",
-		device->volume, text_bytes(size, sizeof size, (double)device->layer->size_bytes),
+		volume, text_bytes(size, sizeof size, (double)size_bytes),
 		text_bytes(want_database, sizeof want_database, (double)database),
 		text_bytes(want_log, sizeof want_log, (double)log));
 	err_hint(err, "make the volume larger, or set workload.database-size, .prefill and "
@@ -280,33 +305,55 @@ static int size_error(struct err *err, const struct workload_device *device, uin
 	return -EINVAL;
 }
 
-static int size_db(struct exchange_db *db, struct err *err)
+struct sizes {
+	uint64_t database, log, prefill;
+};
+
+static int work_out_sizes(const struct exchange_config *config, const char *name, uint64_t volume,
+			  struct sizes *ret_sizes, struct err *err)
 {
-	const struct exchange_config *config = &db->exchange->config;
-	uint64_t volume = db->device->layer->size_bytes;
 	uint64_t log = config->log_bytes / EXCHANGE_LOG_FILE_BYTES * EXCHANGE_LOG_FILE_BYTES;
 	uint64_t database = config->database_bytes, prefill = config->prefill_bytes;
-	int r;
 
 	if (!database)
 		database = volume > log ? volume - log : 0;
 	database = database / EXCHANGE_IO_BYTES_MAX * EXCHANGE_IO_BYTES_MAX;
 	if (database < DATABASE_MIN || log > volume || database > volume - log)
-		return size_error(err, db->device, MAX_OF(database, DATABASE_MIN), log);
+		return size_error(err, name, volume, MAX_OF(database, DATABASE_MIN), log);
 	if (prefill == EXCHANGE_PREFILL_PRESET)
 		prefill = MIN_OF(prefill, database);
 	prefill = prefill / EXCHANGE_IO_BYTES_MAX * EXCHANGE_IO_BYTES_MAX;
 	if (prefill > database || (config->prefill_bytes && prefill < DATABASE_MIN))
-		return size_error(err, db->device, MAX_OF(prefill, DATABASE_MIN), log);
-	r = size_part(&db->pages, PAGE_MAGIC_DATABASE, (uint32_t)EXCHANGE_PAGE_BYTES, 0, database,
-		      db);
+		return size_error(err, name, volume, MAX_OF(prefill, DATABASE_MIN), log);
+	*ret_sizes = (struct sizes){database, log, prefill};
+	return 0;
+}
+
+static int check_exchange(const void *config, const char *volume, uint64_t size_bytes,
+			  uint32_t block_bytes, struct err *err)
+{
+	struct sizes sizes;
+
+	return work_out_sizes(config, volume, size_bytes, &sizes, err);
+}
+
+static int size_db(struct exchange_db *db, struct err *err)
+{
+	struct sizes sizes;
+	int r = work_out_sizes(&db->exchange->config, db->device->volume,
+			       db->device->layer->size_bytes, &sizes, err);
+
+	if (r < 0)
+		return r;
+	r = size_part(&db->pages, PAGE_MAGIC_DATABASE, (uint32_t)EXCHANGE_PAGE_BYTES, 0,
+		      sizes.database, db);
 	if (r == 0)
-		r = size_part(&db->log, PAGE_MAGIC_LOG, (uint32_t)EXCHANGE_SEGMENT_BYTES, database,
-			      log, db);
+		r = size_part(&db->log, PAGE_MAGIC_LOG, (uint32_t)EXCHANGE_SEGMENT_BYTES,
+			      sizes.database, sizes.log, db);
 	if (r < 0)
 		return err_set(err, r, "no memory for the page map of volume %s",
 			       db->device->volume);
-	db->prefill_pages = prefill / EXCHANGE_PAGE_BYTES;
+	db->prefill_pages = sizes.prefill / EXCHANGE_PAGE_BYTES;
 	db->used_pages = db->prefill_pages ? db->prefill_pages : db->pages.set.pages;
 	return 0;
 }
@@ -511,4 +558,6 @@ const struct workload_ops exchange_workload_ops = {
     .stop = stop_exchange,
     .verify = exchange_verify,
     .free = free_exchange,
+    .count_due = count_due_exchange,
+    .check = check_exchange,
 };

@@ -214,22 +214,36 @@ static int allocate(struct raw *raw)
 	return 0;
 }
 
+static int check_raw(const void *of, const char *volume, uint64_t size_bytes, uint32_t block_bytes,
+		     struct err *err)
+{
+	const struct raw_config *config = of;
+	uint64_t block = config->block_bytes, span = size_bytes;
+
+	if (config->span_bytes)
+		span = MIN_OF(span, config->span_bytes);
+	if (span < block)
+		return err_set(err, -EINVAL, "volume %s is smaller than one block of %llu bytes",
+			       volume, (unsigned long long)block);
+	if (block_bytes && block % block_bytes != 0)
+		return err_set(err, -EINVAL,
+			       "block size %llu is not a multiple of volume %s's %u bytes",
+			       (unsigned long long)block, volume, block_bytes);
+	return 0;
+}
+
 static int open_device(struct raw *raw, unsigned index, struct err *err)
 {
 	const struct workload_device *from = &raw->env.devices[index];
 	struct raw_device *device = &raw->devices[index];
 	uint64_t block = raw->config.block_bytes, span = from->layer->size_bytes;
 	uint64_t depth = raw->config.queue_depth, each = round_up_u64(block, 4096);
+	int r = check_raw(&raw->config, from->volume, span, from->block_bytes, err);
 
+	if (r < 0)
+		return r;
 	if (raw->config.span_bytes)
 		span = MIN_OF(span, raw->config.span_bytes);
-	if (span < block)
-		return err_set(err, -EINVAL, "volume %s is smaller than one block of %llu bytes",
-			       from->volume, (unsigned long long)block);
-	if (from->block_bytes && block % from->block_bytes != 0)
-		return err_set(err, -EINVAL,
-			       "block size %llu is not a multiple of volume %s's %u bytes",
-			       (unsigned long long)block, from->volume, from->block_bytes);
 	device->raw = raw;
 	device->layer = from->layer;
 	device->blocks = span / block;
@@ -327,4 +341,5 @@ const struct workload_ops raw_workload_ops = {
     .stop = stop_raw,
     .verify = nothing_to_do,
     .free = free_raw,
+    .check = check_raw,
 };

@@ -53,7 +53,14 @@ void workload_reset_counters(struct workload *workload)
 		counters_reset(&stream->interval);
 		stream->max_gap_ns = 0;
 		stream->backlog = 0;
+		stream->due = 0;
 	}
+}
+
+void workload_count_due(struct workload *workload, uint64_t now_ns)
+{
+	if (workload->ops->count_due)
+		workload->ops->count_due(workload, now_ns);
 }
 
 void workload_reset_intervals(struct workload *workload)

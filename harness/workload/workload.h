@@ -49,6 +49,8 @@ struct stream {
 	uint64_t last_end_ns, max_gap_ns; /* longest time without a success while I/O was due */
 	uint64_t due_since_ns; /* I/O has been due since then without a success; 0: none is due */
 	uint64_t backlog;      /* arrivals that waited because too many were outstanding */
+	uint64_t due;	       /* arrivals since workload_reset_counters, those before it that
+				* had waited included; see count_due */
 };
 
 enum mismatch_kind {
@@ -111,6 +113,13 @@ struct workload_ops {
 	void (*stop)(struct workload *workload, workload_fn drained, void *arg);
 	void (*verify)(struct workload *workload, workload_fn done, void *arg);
 	void (*free)(struct workload *workload);
+	/* The window ends at NOW_NS: adds what is due by then and could not be issued yet to each
+	 * stream's `due`.  NULL: closed loop, nothing is ever due. */
+	void (*count_due)(struct workload *workload, uint64_t now_ns);
+	/* What open would say of a volume of SIZE_BYTES in blocks of BLOCK_BYTES, before there is
+	 * one; NULL: anything will do. */
+	int (*check)(const void *config, const char *volume, uint64_t size_bytes,
+		     uint32_t block_bytes, struct err *err);
 };
 
 struct workload {
@@ -128,6 +137,8 @@ extern const char *const workload_names[];
 void workload_reset_counters(struct workload *workload);
 /* Counts the I/O that is open at NOW_NS into max_gap_ns (the measured window ends). */
 void workload_close_gaps(struct workload *workload, uint64_t now_ns);
+/* Arrivals that are due by NOW_NS are counted although nobody could issue them. */
+void workload_count_due(struct workload *workload, uint64_t now_ns);
 /* Begins a new sample: zeroes the intervals. */
 void workload_reset_intervals(struct workload *workload);
 /* Accounts one I/O that begins (submitted now, intended then); used by the kinds. */

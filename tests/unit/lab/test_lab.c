@@ -506,6 +506,9 @@ static const struct error_case host_cases[] = {
     {"workload=exchange", "'workload' must be a mapping with a `type`; write workload: {type: "
 			  "exchange, ...}"},
     {"workload.mailboxes=none", "'mailboxes': 'none' is not a whole number"},
+    {"workload.log-size=2GiB",
+     "volume db1 has 1.0 GiB: too small for a database of 64.0 MiB and logs of 2.0 GiB; make the "
+     "volume larger, or set workload.database-size, .prefill and .log-size"},
     {"run.interval=31s", "'interval' is longer than 'duration'"},
 };
 

@@ -107,6 +107,42 @@ static void rates_follow_mailboxes(void **state)
 	assert_near("reads", rates.read, 50, 1e-9);
 }
 
+/* What was due is what was drawn, whether it could be issued or not. */
+static void due_is_what_was_drawn(void **state)
+{
+	uint64_t due[2], ended[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct exchange_config config = qnap();
+		struct fake_device fake;
+		struct fake_run run;
+		struct loop *loop;
+		const struct stream *reads;
+
+		assert_int_equal(loop_new_virtual(0, &loop), 0);
+		/* The second device serves two reads a second, far fewer than are due. */
+		fake_init(&fake, loop, "db1", 64 * MIB, i ? NS_PER_S : NS_PER_MS);
+		config.max_outstanding = i ? 2 : 64;
+		open_run(&run, loop, &fake, 1, &config, 9);
+		assert_int_equal(fake_prepare(&run), 0);
+		workload_reset_counters(run.workload);
+		run.workload->ops->start(run.workload);
+		fake_run_for(&run, 20 * NS_PER_S);
+		workload_count_due(run.workload, loop_now_ns(loop));
+		reads = stream_of(run.workload, "db-read");
+		due[i] = reads->due;
+		ended[i] = reads->total.ios;
+		assert_int_equal(fake_stop(&run), 0);
+		run.workload->ops->free(run.workload);
+		fake_done(&fake);
+		loop_free(loop);
+	}
+	assert_near("due", (double)due[0], 20 * 37.3, 0.1);
+	assert_int_equal(due[0], due[1]);
+	assert_true(ended[0] >= due[0] - 2 && ended[0] <= due[0]);
+	assert_true(ended[1] < due[1] / 2);
+}
+
 static void an_hour_keeps_the_rates(void **state)
 {
 	static const struct {
@@ -361,6 +397,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(run_lengths_have_the_right_means),
 	    cmocka_unit_test(rates_follow_mailboxes),
+	    cmocka_unit_test(due_is_what_was_drawn),
 	    cmocka_unit_test(an_hour_keeps_the_rates),
 	    cmocka_unit_test(arrivals_do_not_depend_on_the_device),
 	    cmocka_unit_test(late_arrivals_are_all_issued),

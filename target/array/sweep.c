@@ -404,6 +404,8 @@ static void sweep_turn(void *arg)
 
 void sweep_wake(struct sweep *sweep, uint64_t at_ns)
 {
+	if (!sweep->unit_count)
+		return; /* a level without redundancy */
 	at_ns = MAX_OF(at_ns, sweep_now(sweep));
 	if (!loop_timer_pending(&sweep->timer) || at_ns < sweep->timer.deadline_ns)
 		loop_timer_set(sweep->config.loop, &sweep->timer, at_ns);

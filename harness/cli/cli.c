@@ -67,6 +67,8 @@ void cli_verb_help(const struct cli_verb *verb)
 		printf("  %-22s %s\n", left, options[i].help);
 	}
 	printf("  %-22s %s\n", "--help", "print this");
+	if (verb->more_help)
+		verb->more_help();
 }
 
 void cli_help(void)

@@ -38,6 +38,7 @@ struct cli_verb {
 	unsigned options; /* enum cli_option_bit; --quiet, --verbose and --help always */
 	int min_words, max_words;
 	int (*run)(const struct cli_args *args); /* returns enum exit_code */
+	void (*more_help)(void);		 /* after the options; may be NULL */
 };
 extern const struct cli_verb cli_verbs[];
 extern const size_t cli_verb_count;
@@ -51,6 +52,7 @@ void cli_verb_help(const struct cli_verb *verb);
 int cmd_bench(const struct cli_args *args);
 int cmd_check(const struct cli_args *args);
 int cmd_ctl(const struct cli_args *args);
+void cmd_ctl_help(void);
 int cmd_report(const struct cli_args *args);
 int cmd_run(const struct cli_args *args);
 int cmd_target(const struct cli_args *args);

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * sanlab ctl SOCKET COMMAND [KEY=VALUE...]: one request to a running target, its answer as JSON.
+ * sanlab ctl SOCKET COMMAND [KEY=VALUE...]: one request to a running target and its answer: the
+ * status as a table, or with --json as the document it is; of all other commands the document.
  */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/err.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/status_text.h"
 #include "target/control/control.h"
 
-/* Whole numbers go as numbers, all else as text. */
+/* Numbers go as numbers, all else as text. */
 static json_t *value_of(const char *text)
 {
-	char *end;
+	char *end, *real_end;
 	long long number = strtoll(text, &end, 10);
+	double real = strtod(text, &real_end);
 
-	return *text && !*end ? json_integer(number) : json_string(text);
+	if (*text && !*end)
+		return json_integer(number);
+	return *text && !*real_end && isfinite(real) ? json_real(real) : json_string(text);
 }
 
 static json_t *request_of(const struct cli_args *args)
@@ -43,6 +49,19 @@ static json_t *request_of(const struct cli_args *args)
 	return request;
 }
 
+void cmd_ctl_help(void)
+{
+	const struct control_command_info *command;
+
+	printf("\ncommands:\n");
+	for (size_t i = 0; (command = control_command_info(i)); i++) {
+		char left[100];
+
+		snprintf(left, sizeof left, "%s %s", command->name, command->args);
+		printf("  %s\n      %s\n", left, command->help);
+	}
+}
+
 int cmd_ctl(const struct cli_args *args)
 {
 	json_t *request = request_of(args), *answer;
@@ -57,8 +76,12 @@ int cmd_ctl(const struct cli_args *args)
 		err_print(&err);
 		return r == -EREMOTEIO ? EXIT_USAGE : EXIT_ENVIRONMENT;
 	}
-	json_dumpf(answer, stdout, JSON_INDENT(2));
-	putchar('\n');
+	if (!args->json && strcmp(args->words[1], "status") == 0) {
+		status_text(answer, stdout);
+	} else {
+		json_dumpf(answer, stdout, JSON_INDENT(2));
+		putchar('\n');
+	}
 	json_decref(answer);
 	return EXIT_PASS;
 }

@@ -22,8 +22,8 @@ const struct cli_verb cli_verbs[] = {
      cmd_bench},
     {"check", "LAB.yaml", "validate a lab file and print its effective configuration",
      CLI_SET | CLI_REFERENCE, 1, 1, cmd_check},
-    {"ctl", "SOCKET COMMAND...", "status, statistics and faults of a running target", 0, 2, 8,
-     cmd_ctl},
+    {"ctl", "SOCKET COMMAND...", "status, statistics and faults of a running target", CLI_JSON, 2,
+     10, cmd_ctl, cmd_ctl_help},
     {"report", "DIR", "render a finished run again", 0, 1, 1, cmd_report},
 };
 const size_t cli_verb_count = ARRAY_SIZE(cli_verbs);

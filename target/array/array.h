@@ -236,6 +236,9 @@ void volume_slice(const struct volume *volume, uint64_t offset_bytes,
 
 const char *member_name(const struct member *member);
 const struct member_counters *member_counters(const struct member *member);
+const char *member_raid_name(const struct member *member); /* the level, as in the lab file */
+/* The space that its pages make up, and how much of it volumes have taken. */
+void member_pages(const struct member *member, uint64_t *ret_total_bytes, uint64_t *ret_used_bytes);
 unsigned member_drive_count(const struct member *member);
 struct drive *member_drive(struct member *member, unsigned index);
 /* The member's write cache loses or regains its copy in the other controller, or its battery; it

@@ -322,6 +322,7 @@ static int member_build(struct loop *loop, struct member *member,
 	const struct raid_ops *raid = raid_find(raid_level_names[config->raid]);
 	const struct drive_model *model = drive_model_find(drive_model_names[config->drives.model]);
 
+	member->raid_name = raid->name;
 	snprintf(member->name, sizeof member->name, "%s", config->name);
 	int rc = shape_member(member, config, raid, model, err);
 	if (rc == 0 && config->store_kind && strcmp(config->store_kind, "file") == 0) {
@@ -389,6 +390,17 @@ const char *member_name(const struct member *member)
 const struct member_counters *member_counters(const struct member *member)
 {
 	return &member->counters;
+}
+
+const char *member_raid_name(const struct member *member)
+{
+	return member->raid_name;
+}
+
+void member_pages(const struct member *member, uint64_t *ret_total_bytes, uint64_t *ret_used_bytes)
+{
+	*ret_total_bytes = member->page_count * POOL_PAGE_BYTES;
+	*ret_used_bytes = member->used_pages * POOL_PAGE_BYTES;
 }
 
 unsigned member_drive_count(const struct member *member)

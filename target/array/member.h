@@ -19,6 +19,7 @@ struct member {
 	struct drive *drives[RAID_DRIVES_MAX];
 	unsigned drive_count; /* spares included; they come last in a new member */
 	unsigned active_count;
+	const char *raid_name; /* the level */
 	struct io_layer *raid;
 	struct io_layer *top;  /* where requests go: the cache, the SSD tier or the set */
 	struct cache *cache;   /* NULL: none */

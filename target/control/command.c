@@ -151,6 +151,13 @@ static const struct control_command commands[] = {
       "a port of a controller loses its link; its partner port takes over the address"},
      control_run_link_down},
     {{"link-up", "member=M controller=N port=N", "the link is back"}, control_run_link_up},
+    {{"scrub-start", "member=M", "reads everything there, repairs what does not fit"},
+     control_run_scrub_start},
+    {{"scrub-stop", "member=M", "stops that"}, control_run_scrub_stop},
+    {{"rebuild-pause", "member=M", "pauses rebuild and scrub"}, control_run_rebuild_pause},
+    {{"rebuild-resume", "member=M", "... and lets them go on"}, control_run_rebuild_resume},
+    {{"rebuild-rate", "member=M rate=R", "bytes a second that both may move, 0: no limit"},
+     control_run_rebuild_rate},
     {{"stop", "", "ends the target in order"}, run_stop},
 };
 

@@ -45,5 +45,25 @@ int control_run_controller_return(struct control_request *request);
 int control_run_controller_fail_back(struct control_request *request);
 int control_run_link_down(struct control_request *request);
 int control_run_link_up(struct control_request *request);
+int control_run_scrub_start(struct control_request *request);
+int control_run_scrub_stop(struct control_request *request);
+int control_run_rebuild_pause(struct control_request *request);
+int control_run_rebuild_resume(struct control_request *request);
+int control_run_rebuild_rate(struct control_request *request);
+
+/* status_array.c: parts of the status document. */
+json_t *control_member_status(struct target *target, struct member *member);
+json_t *control_controllers_status(struct target *target); /* of style lun; else NULL */
+/* Counter structures hold uint64_t only; a table names them. */
+struct control_counter {
+	const char *key;
+	size_t offset;
+};
+#define CONTROL_COUNTER(type, field)                 \
+	{                                            \
+#field, offsetof(struct type, field) \
+	}
+void control_add_counters(json_t *to, const struct control_counter *table, size_t count,
+			  const void *base);
 
 #endif

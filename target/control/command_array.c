@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "target/array/sweep.h"
 #include "target/control/command.h"
 #include "target/controllers.h"
 
@@ -124,4 +125,68 @@ int control_run_link_down(struct control_request *request)
 int control_run_link_up(struct control_request *request)
 {
 	return controller_event(request, CONTROLLER_LINK_UP);
+}
+
+/* ---- background work ---- */
+
+int control_run_scrub_start(struct control_request *request)
+{
+	struct member *member;
+	int r = control_want_member(request, &member);
+
+	if (r)
+		return r;
+	r = member_scrub_start(member);
+	if (r == -ENOTSUP)
+		err_set(&request->err, r, "member %s has no redundancy to check",
+			member_name(member));
+	else if (r == -EALREADY)
+		err_set(&request->err, r, "member %s is being scrubbed already",
+			member_name(member));
+	return r;
+}
+
+int control_run_scrub_stop(struct control_request *request)
+{
+	struct member *member;
+	int r = control_want_member(request, &member);
+
+	if (!r)
+		member_scrub_stop(member);
+	return r;
+}
+
+static int set_paused(struct control_request *request, bool paused)
+{
+	struct member *member;
+	int r = control_want_member(request, &member);
+
+	if (!r)
+		member_background_pause(member, paused);
+	return r;
+}
+
+int control_run_rebuild_pause(struct control_request *request)
+{
+	return set_paused(request, true);
+}
+
+int control_run_rebuild_resume(struct control_request *request)
+{
+	return set_paused(request, false);
+}
+
+int control_run_rebuild_rate(struct control_request *request)
+{
+	struct member *member;
+	uint64_t rate;
+	int r = control_want_member(request, &member);
+
+	if (!r && !json_object_get(request->request, "rate"))
+		r = err_set(&request->err, -EINVAL, "\"rate\" (a size, a second) is missing");
+	if (!r)
+		r = control_take_value(request, "rate", CFG_SIZE, 0, &rate);
+	if (!r)
+		member_set_rebuild_rate(member, rate);
+	return r;
 }

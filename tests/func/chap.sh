@@ -84,7 +84,7 @@ qemu-io -f raw -c 'write -P 0x5a 1M 64k' -c 'read -P 0x5a 1M 64k' "iscsi://$righ
 
 # A portal that drains says so, and lets nobody new in: there is no other portal.
 "$SANLAB" ctl "$control" portal-drain "portal=127.0.0.1:$port" limit=1s >/dev/null || fail "portal-drain"
-"$SANLAB" ctl "$control" status >"$WORK/status" || fail "status"
+"$SANLAB" ctl "$control" status --json >"$WORK/status" || fail "status"
 grep -q '"draining"' "$WORK/status" || fail "the portal does not drain: $(cat "$WORK/status")"
 ! opens "$other" "iscsi://$right@$at/0" || fail "a draining portal let somebody in"
 "$SANLAB" ctl "$control" portal-up "portal=127.0.0.1:$port" >/dev/null || fail "portal-up"

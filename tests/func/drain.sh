@@ -11,7 +11,7 @@ start_target "$LABS/quickstart.yaml" "${PORT_SETS[@]}" --control "$control"
 iqn=iqn.2026-11.test.sanlab:quickstart:db1
 portal=127.0.0.1:$M1_PORT_A
 now() { # KEY: a counter or the state of the portal
-	"$SANLAB" ctl "$control" status |
+	"$SANLAB" ctl "$control" status --json |
 		awk -v portal="\"$portal\"" -v key="\"$1\":" \
 			'$1 == "\"portal\":" { here = index($2, portal) } here && $1 == key { gsub(/[",]/, "", $2); print $2; exit }'
 }

@@ -18,7 +18,7 @@ ctl() {
 	cat /host/.vmlab/ctl.answer
 }
 allocated_mib() { # of the first volume
-	ctl status | python3 -c '
+	ctl status --json | python3 -c '
 import json, sys
 print(json.load(sys.stdin)["volumes"][0]["allocated_bytes"] >> 20)'
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "harness/run/array_check.h"
 #include "harness/run/environment.h"
 #include "harness/run/hosts.h"
 #include "harness/run/ledger_check.h"
@@ -198,6 +199,7 @@ static void ask_target(void *arg, struct record *record)
 		ledger_check(run->engine, record);
 	}
 	json_decref(request);
+	array_check(run->lab, record);
 }
 
 /* ... and what it has cost. */

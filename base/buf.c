@@ -126,6 +126,7 @@ struct buf *buf_new(struct buf_pool *pool, size_t size_bytes)
 			goto refuse;
 	}
 	buf->refs = 1;
+	buf->released = NULL;
 	buf->next = NULL;
 	pool->in_use_bytes += buf->size_bytes;
 	return buf;
@@ -150,6 +151,8 @@ struct buf *buf_unref(struct buf *buf)
 	assert(buf->refs > 0);
 	if (--buf->refs > 0)
 		return NULL;
+	if (buf->released)
+		buf->released(buf);
 	pool = buf->pool;
 	pool->in_use_bytes -= buf->size_bytes;
 	if (buf->size_class == CLASS_NONE) {

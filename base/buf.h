@@ -21,6 +21,9 @@ struct buf {
 	unsigned refs;
 	unsigned size_class; /* private */
 	struct buf_pool *pool;
+	/* Set by the first owner where the buffer stands for something else: called before the
+	 * memory goes back to the pool. */
+	void (*released)(struct buf *buf);
 	struct buf *next; /* private: free list */
 };
 

@@ -110,3 +110,34 @@ int iov_slice(const struct iovec *iov, unsigned count, uint64_t skip, uint64_t s
 	}
 	return (int)used;
 }
+
+int io_lent_add(struct io_lent *lent, const void *memory, size_t size_bytes,
+		struct io_layer *lender, uint64_t place)
+{
+	if (lent->count == IO_LENT_MAX)
+		return -E2BIG;
+	lent->iov[lent->count] = (struct iovec){(void *)memory, size_bytes};
+	lent->lender[lent->count++] = (struct io_lender){lender, place};
+	return 0;
+}
+
+int io_lent_add_zeros(struct io_lent *lent, uint64_t size_bytes)
+{
+	static const uint8_t zeros[64 * 1024];
+	int r = 0;
+
+	for (; size_bytes > 0 && r == 0; size_bytes -= MIN_OF(size_bytes, sizeof zeros))
+		r = io_lent_add(lent, zeros, MIN_OF(size_bytes, sizeof zeros), NULL, 0);
+	return r;
+}
+
+void io_lent_give_back(struct io_lent *lent)
+{
+	for (unsigned i = 0; i < lent->count; i++) {
+		struct io_layer *layer = lent->lender[i].layer;
+
+		if (layer)
+			layer->ops->take_back(layer, lent->iov[i].iov_base, lent->lender[i].place);
+	}
+	lent->count = 0;
+}

@@ -25,6 +25,7 @@
 #ifndef SANLAB_BASE_IO_H
 #define SANLAB_BASE_IO_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -51,9 +52,28 @@ struct io {
 
 struct io_layer;
 
+/* Memory of stores, lent to a reader instead of being copied for it: what is in it does not change
+ * and does not go away until it is given back, whatever is written or unmapped meanwhile. */
+enum { IO_LENT_MAX = 64 };
+struct io_lent {
+	unsigned count;
+	struct iovec iov[IO_LENT_MAX];
+	struct io_lender {
+		struct io_layer *layer; /* NULL: nobody wants it back */
+		uint64_t place;		/* the lender's own */
+	} lender[IO_LENT_MAX];
+};
+
 struct io_layer_ops {
 	const char *name;
 	void (*submit)(struct io_layer *layer, struct io *io);
+	/* Adds the memory of the range to LENT, or says why it cannot be had at once (any negative
+	 * errno; a part may have been added).  It counts as a read when it succeeds.  NULL: never.
+	 */
+	int (*lend)(struct io_layer *layer, uint64_t offset_bytes, uint64_t length_bytes,
+		    struct io_lent *lent);
+	/* Of a layer that lends memory of its own: a piece comes back. */
+	void (*take_back)(struct io_layer *layer, const void *memory, uint64_t place);
 	void (*free)(struct io_layer *layer); /* frees the layer, not the ones below; may be NULL */
 };
 
@@ -66,6 +86,19 @@ static inline void io_submit(struct io_layer *layer, struct io *io)
 {
 	layer->ops->submit(layer, io);
 }
+
+static inline int io_lend(struct io_layer *layer, uint64_t offset_bytes, uint64_t length_bytes,
+			  struct io_lent *lent)
+{
+	return layer->ops->lend ? layer->ops->lend(layer, offset_bytes, length_bytes, lent)
+				: -EOPNOTSUPP;
+}
+
+/* -E2BIG: no room. */
+int io_lent_add(struct io_lent *lent, const void *memory, size_t size_bytes,
+		struct io_layer *lender, uint64_t place);
+int io_lent_add_zeros(struct io_lent *lent, uint64_t size_bytes);
+void io_lent_give_back(struct io_lent *lent);
 
 static inline void io_complete(struct io *io, int status)
 {

@@ -32,7 +32,23 @@ static void member_submit(struct io_layer *layer, struct io *io)
 	io_submit(member->top, io);
 }
 
-static const struct io_layer_ops member_layer_ops = {.name = "member", .submit = member_submit};
+static int member_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
+		       struct io_lent *lent)
+{
+	struct member *member = container_of(layer, struct member, layer);
+	int rc = io_lend(member->raid, offset, length, lent);
+	if (rc == 0) {
+		member->counters.reads++;
+		member->counters.read_bytes += length;
+	}
+	return rc;
+}
+
+static const struct io_layer_ops member_layer_ops = {
+    .name = "member",
+    .submit = member_submit,
+    .lend = member_lend,
+};
 
 /* ---- pages ---- */
 

@@ -75,6 +75,22 @@ static void raid0_submit(struct io_layer *layer, struct io *io)
 		raid0_pieces(set, io);
 }
 
+static int raid0_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
+		      struct io_lent *lent)
+{
+	struct raid_set *set = container_of(layer, struct raid_set, layer);
+	int rc = 0;
+
+	for (uint64_t done = 0, size; rc == 0 && done < length; done += size) {
+		struct raid_place place =
+		    raid_place_striped(set->drive_count, set->chunk_bytes, offset + done);
+
+		size = MIN_OF(place.run_bytes, length - done);
+		rc = io_lend(&set->drives[place.drive]->layer, place.offset_bytes, size, lent);
+	}
+	return rc;
+}
+
 static void raid0_free(struct io_layer *layer)
 {
 	struct raid_set *set = container_of(layer, struct raid_set, layer);
@@ -85,6 +101,7 @@ static void raid0_free(struct io_layer *layer)
 static const struct io_layer_ops raid0_layer_ops = {
     .name = "raid0",
     .submit = raid0_submit,
+    .lend = raid0_lend,
     .free = raid0_free,
 };
 

@@ -336,7 +336,38 @@ void volume_wake(struct volume *volume)
 	volume->depth--;
 }
 
-static const struct io_layer_ops volume_layer_ops = {.name = "volume", .submit = volume_submit};
+/* What is lent keeps its content while pages are moved or given back: nothing is held here. */
+static int volume_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
+		       struct io_lent *lent)
+{
+	struct volume *volume = container_of(layer, struct volume, layer);
+	int rc = 0;
+
+	if (offset > layer->size_bytes || length > layer->size_bytes - offset)
+		return -ERANGE;
+	for (uint64_t done = 0; rc == 0 && done < length;) {
+		struct page_extent run =
+		    page_map_extent(&volume->map, offset + done, length - done);
+
+		if (volume->map.entries[run.first].leaving)
+			return -EAGAIN;
+		rc = run.mapped ? io_lend(&volume->pool->members[run.member]->layer,
+					  run.offset_bytes, run.length_bytes, lent)
+				: io_lent_add_zeros(lent, run.length_bytes);
+		done += run.length_bytes;
+	}
+	if (rc == 0) {
+		volume->counters.reads++;
+		volume->counters.read_bytes += length;
+	}
+	return rc;
+}
+
+static const struct io_layer_ops volume_layer_ops = {
+    .name = "volume",
+    .submit = volume_submit,
+    .lend = volume_lend,
+};
 
 /* ---- opening ---- */
 

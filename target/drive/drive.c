@@ -107,7 +107,26 @@ static void drive_submit(struct io_layer *layer, struct io *io)
 	io_submit(drive->model ? drive->model : drive->store, &child->io);
 }
 
-static const struct io_layer_ops drive_layer_ops = {.name = "drive", .submit = drive_submit};
+/* A drive without a service time lends what its store lends. */
+static int drive_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
+		      struct io_lent *lent)
+{
+	struct drive *drive = container_of(layer, struct drive, layer);
+	if (drive->failed || drive->model)
+		return -EOPNOTSUPP;
+	int rc = io_lend(drive->store, offset, length, lent);
+	if (rc == 0) {
+		drive->counters.reads++;
+		drive->counters.read_bytes += length;
+	}
+	return rc;
+}
+
+static const struct io_layer_ops drive_layer_ops = {
+    .name = "drive",
+    .submit = drive_submit,
+    .lend = drive_lend,
+};
 
 static void layer_free(struct io_layer *layer)
 {

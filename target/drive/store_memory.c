@@ -8,10 +8,15 @@
  * zeros; UNMAP of a whole chunk frees it for the drive's next first write and gives its memory
  * back to the system.  Requests complete before submit returns.
  *
+ * Readers may borrow chunks instead of copying them (io_lend).  A chunk that is lent is left as it
+ * is: a write to it goes to a copy that takes its place, UNMAP lets go of it; either way it waits
+ * in `retired` until the last reader has given it back.
+ *
  * Chunks come from slabs: small ones first, so that many lightly used drives stay small, then
  * 2 MiB for which the kernel is asked for huge pages: random reads of a large store are bound by
  * TLB misses otherwise.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +43,13 @@ struct free_chunk {
 	struct free_chunk *next;
 };
 
+/* A chunk that has lost its place while it was lent. */
+struct retired_chunk {
+	struct retired_chunk *next;
+	uint8_t *memory;
+	uint32_t lends;
+};
+
 struct memory_store {
 	struct io_layer layer;
 	uint8_t **chunks;
@@ -46,6 +58,9 @@ struct memory_store {
 	struct free_chunk *free;
 	struct slab *slabs;
 	unsigned slab_count;
+	uint32_t *lends; /* how often each chunk is lent */
+	uint64_t lent;	 /* sum of them: 0 keeps writers from looking */
+	struct retired_chunk *retired;
 };
 
 static void memory_read(struct memory_store *store, const struct io *io)
@@ -93,31 +108,77 @@ static bool grow(struct memory_store *store)
 	return true;
 }
 
+/* Takes a lent chunk out of its place. */
+static bool retire(struct memory_store *store, size_t index)
+{
+	struct retired_chunk *retired = malloc(sizeof *retired);
+	if (!retired)
+		return false;
+	*retired =
+	    (struct retired_chunk){store->retired, store->chunks[index], store->lends[index]};
+	store->retired = retired;
+	store->lent -= store->lends[index];
+	store->lends[index] = 0;
+	store->chunks[index] = NULL;
+	return true;
+}
+
+static bool is_lent(const struct memory_store *store, size_t index)
+{
+	return store->lent > 0 && store->lends[index] > 0;
+}
+
+/* The chunk, of which the caller fills [WITHIN, WITHIN + SIZE); NULL: no memory. */
 static uint8_t *memory_chunk(struct memory_store *store, size_t index, uint64_t within, size_t size)
 {
-	uint8_t *chunk = store->chunks[index];
-	if (chunk)
+	uint8_t *chunk = store->chunks[index], *old = NULL;
+	if (chunk && !is_lent(store, index))
 		return chunk;
+	old = chunk;
 	if (!store->free && !grow(store))
+		return NULL;
+	if (old && !retire(store, index))
 		return NULL;
 	chunk = (uint8_t *)store->free;
 	store->free = store->free->next;
-	/* The caller fills [within, within + size). */
-	memset(chunk, 0, within);
-	memset(chunk + within + size, 0, CHUNK_BYTES - within - size);
+	if (old) {
+		memcpy(chunk, old, within);
+		memcpy(chunk + within + size, old + within + size, CHUNK_BYTES - within - size);
+	} else {
+		memset(chunk, 0, within);
+		memset(chunk + within + size, 0, CHUNK_BYTES - within - size);
+	}
 	store->chunks[index] = chunk;
 	store->top = MAX_OF(store->top, index + 1);
 	return chunk;
 }
 
-static void memory_give_back(struct memory_store *store, size_t index)
+static void chunk_free(struct memory_store *store, void *memory)
 {
-	struct free_chunk *chunk = (void *)store->chunks[index];
+	struct free_chunk *chunk = memory;
 	(void)madvise((char *)chunk + MEMORY_PAGE_BYTES, CHUNK_BYTES - MEMORY_PAGE_BYTES,
 		      MADV_DONTNEED);
 	chunk->next = store->free;
 	store->free = chunk;
+}
+
+/* Makes [WITHIN, WITHIN + SIZE) of a chunk read as zeros. */
+static bool chunk_unmap(struct memory_store *store, size_t index, uint64_t within, size_t size)
+{
+	uint8_t *chunk = store->chunks[index];
+	if (!chunk)
+		return true;
+	if (size < CHUNK_BYTES) {
+		chunk = memory_chunk(store, index, within, size);
+		if (chunk)
+			memset(chunk + within, 0, size);
+		return chunk;
+	}
+	if (is_lent(store, index))
+		return retire(store, index);
+	chunk_free(store, chunk);
 	store->chunks[index] = NULL;
+	return true;
 }
 
 static int memory_write(struct memory_store *store, const struct io *io)
@@ -141,22 +202,64 @@ static int memory_write(struct memory_store *store, const struct io *io)
 	return 0;
 }
 
-static void memory_unmap(struct memory_store *store, const struct io *io)
+static int memory_unmap(struct memory_store *store, const struct io *io)
 {
 	uint64_t offset = io->offset_bytes, left = io->length_bytes;
 	while (left > 0 && offset >> CHUNK_SHIFT < store->top) {
 		uint64_t within = offset & (CHUNK_BYTES - 1);
 		uint64_t size = MIN_OF(left, CHUNK_BYTES - within);
-		uint8_t **chunk = &store->chunks[offset >> CHUNK_SHIFT];
 
-		if (*chunk && size == CHUNK_BYTES) {
-			memory_give_back(store, offset >> CHUNK_SHIFT);
-		} else if (*chunk) {
-			memset(*chunk + within, 0, size);
-		}
+		if (!chunk_unmap(store, offset >> CHUNK_SHIFT, within, size))
+			return -ENOMEM;
 		offset += size;
 		left -= size;
 	}
+	return 0;
+}
+
+static int memory_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
+		       struct io_lent *lent)
+{
+	struct memory_store *store = container_of(layer, struct memory_store, layer);
+
+	if (offset > layer->size_bytes || length > layer->size_bytes - offset)
+		return -ERANGE;
+	while (length > 0) {
+		uint64_t within = offset & (CHUNK_BYTES - 1);
+		size_t index = offset >> CHUNK_SHIFT, size = MIN_OF(length, CHUNK_BYTES - within);
+		const uint8_t *chunk = store->chunks[index];
+		int rc = chunk ? io_lent_add(lent, chunk + within, size, layer, index)
+			       : io_lent_add_zeros(lent, size);
+
+		if (rc)
+			return rc;
+		store->lends[index] += chunk != NULL;
+		store->lent += chunk != NULL;
+		offset += size;
+		length -= size;
+	}
+	return 0;
+}
+
+static void memory_take_back(struct io_layer *layer, const void *memory, uint64_t place)
+{
+	struct memory_store *store = container_of(layer, struct memory_store, layer);
+	const uint8_t *at = memory, *chunk = store->chunks[place];
+	struct retired_chunk **link = &store->retired, *retired;
+
+	if (chunk && at >= chunk && at < chunk + CHUNK_BYTES) {
+		store->lends[place]--;
+		store->lent--;
+		return;
+	}
+	while (at < (*link)->memory || at >= (*link)->memory + CHUNK_BYTES)
+		link = &(*link)->next;
+	retired = *link;
+	if (--retired->lends > 0)
+		return;
+	*link = retired->next;
+	chunk_free(store, retired->memory);
+	free(retired);
 }
 
 static void memory_submit(struct io_layer *layer, struct io *io)
@@ -176,7 +279,7 @@ static void memory_submit(struct io_layer *layer, struct io *io)
 		status = memory_write(store, io);
 		break;
 	case IO_UNMAP:
-		memory_unmap(store, io);
+		status = memory_unmap(store, io);
 		break;
 	case IO_FLUSH:
 		break;
@@ -193,15 +296,27 @@ static void memory_free(struct io_layer *layer)
 		free(slab->memory);
 		free(slab);
 	}
+	assert(!store->retired && store->lent == 0);
 	munmap(store->chunks, store->chunk_count * sizeof *store->chunks);
+	munmap(store->lends, store->chunk_count * sizeof *store->lends);
 	free(store);
 }
 
 static const struct io_layer_ops memory_layer_ops = {
     .name = "memory store",
     .submit = memory_submit,
+    .lend = memory_lend,
+    .take_back = memory_take_back,
     .free = memory_free,
 };
+
+/* Zeros that take memory where they are touched. */
+static void *lazy_table(size_t bytes)
+{
+	void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return table == MAP_FAILED ? NULL : table;
+}
 
 static int memory_open(struct loop *loop, const char *place, const char *name, uint64_t size_bytes,
 		       struct io_layer **ret_layer, struct err *err)
@@ -211,13 +326,14 @@ static int memory_open(struct loop *loop, const char *place, const char *name, u
 		return err_set(err, -ENOMEM, "no memory for drive %s", name);
 	store->layer = (struct io_layer){.ops = &memory_layer_ops, .size_bytes = size_bytes};
 	store->chunk_count = MAX_OF(1, (size_bytes + CHUNK_BYTES - 1) >> CHUNK_SHIFT);
-	void *table = mmap(NULL, store->chunk_count * sizeof *store->chunks, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (table == MAP_FAILED) {
+	store->chunks = lazy_table(store->chunk_count * sizeof *store->chunks);
+	store->lends = lazy_table(store->chunk_count * sizeof *store->lends);
+	if (!store->chunks || !store->lends) {
+		if (store->chunks)
+			munmap(store->chunks, store->chunk_count * sizeof *store->chunks);
 		free(store);
 		return err_set(err, -ENOMEM, "no address space for drive %s", name);
 	}
-	store->chunks = table;
 	*ret_layer = &store->layer;
 	return 0;
 }

@@ -63,7 +63,10 @@ static void data_in_push(struct iscsi_command *command, uint32_t in_bytes, bool 
 	put_be32(item->bhs + BHS_TTT, ISCSI_NO_TAG);
 	item->data_in = true;
 	item->buf = buf_ref(command->task.in_buf);
-	item->data = item->buf->data;
+	if (command->task.in_lent)
+		item->lent = (const struct io_lent *)item->buf->data;
+	else
+		item->data = item->buf->data;
 	item->data_bytes = in_bytes;
 	if (with_status) {
 		item->with_status = true;

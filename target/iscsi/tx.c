@@ -99,6 +99,7 @@ struct iscsi_tx_item *iscsi_tx_new(struct iscsi_tx *tx)
 	memset(item->bhs, 0, sizeof item->bhs);
 	item->buf = NULL;
 	item->data = NULL;
+	item->lent = NULL;
 	item->data_bytes = 0;
 	item->data_in = item->with_status = false;
 	item->tally = TALLY_NONE;
@@ -146,7 +147,10 @@ static bool data_in_cut(struct iscsi_tx *tx, struct iscsi_tx_item *item, struct 
 	memcpy(slot->head, item->bhs, BHS_BYTES);
 	put_be32(slot->head + BHS_DATA_SN, item->data_sn++);
 	put_be32(slot->head + BHS_OFFSET, item->cut_bytes);
-	slot->data = item->data + item->cut_bytes;
+	if (item->lent)
+		slot->lent_skip = item->cut_bytes;
+	else
+		slot->data = item->data + item->cut_bytes;
 	slot->data_bytes = length;
 	item->cut_bytes += length;
 	item->burst_bytes += length;
@@ -162,6 +166,36 @@ static bool data_in_cut(struct iscsi_tx *tx, struct iscsi_tx_item *item, struct 
 		put_be32(slot->head + BHS_RESIDUAL, 0);
 	}
 	return last;
+}
+
+/* The part [SKIP, SKIP + BYTES) of piece I of a lent data segment, which begins *AT bytes in; *AT
+ * moves on to the next piece. */
+static struct iovec lent_part(const struct iscsi_tx_slot *slot, unsigned i, uint64_t *at)
+{
+	const struct iovec *piece = &slot->lent->iov[i];
+	uint64_t lo = MAX_OF(*at, slot->lent_skip);
+	uint64_t hi = MIN_OF(*at + piece->iov_len, (uint64_t)slot->lent_skip + slot->data_bytes);
+	struct iovec part = {0};
+
+	if (lo < hi)
+		part = (struct iovec){(uint8_t *)piece->iov_base + (lo - *at), hi - lo};
+	*at += piece->iov_len;
+	return part;
+}
+
+static uint32_t data_crc(const struct iscsi_tx_slot *slot)
+{
+	uint32_t crc = 0;
+	uint64_t at = 0;
+
+	if (!slot->lent)
+		return crc32c(0, slot->data, slot->data_bytes);
+	for (unsigned i = 0; i < slot->lent->count; i++) {
+		struct iovec part = lent_part(slot, i, &at);
+
+		crc = crc32c(crc, part.iov_base, part.iov_len);
+	}
+	return crc;
 }
 
 static void slot_finish(struct iscsi_tx *tx, struct iscsi_tx_slot *slot)
@@ -182,7 +216,7 @@ static void slot_finish(struct iscsi_tx *tx, struct iscsi_tx_slot *slot)
 		slot->head_bytes += DIGEST_BYTES;
 	}
 	if (tx->data_digest && slot->data_bytes > 0) {
-		uint32_t crc = crc32c(0, slot->data, slot->data_bytes);
+		uint32_t crc = data_crc(slot);
 
 		put_digest(slot->tail + pad, crc32c(crc, slot->tail, pad));
 		slot->tail_bytes += DIGEST_BYTES;
@@ -199,6 +233,7 @@ static void slots_fill(struct iscsi_tx *tx)
 		struct iscsi_tx_slot *slot = &tx->slot[(tx->first + tx->filled) % TX_SLOTS];
 		bool last = true;
 
+		slot->lent = item->lent;
 		if (item->data_in) {
 			last = data_in_cut(tx, item, slot);
 		} else {
@@ -224,33 +259,50 @@ void iscsi_tx_set_digests(struct iscsi_tx *tx, bool header, bool data)
 	tx->data_digest = data;
 }
 
-static unsigned iov_put(struct iovec *iov, unsigned n, const void *base, size_t bytes,
-			uint32_t *skip)
+/* A vector as far as it is filled. */
+struct filling {
+	struct iovec *iov;
+	unsigned n, max;
+	uint32_t skip; /* bytes that have been written already */
+};
+
+static void iov_put(struct filling *to, const void *base, size_t bytes)
 {
-	if (*skip >= bytes) {
-		*skip -= (uint32_t)bytes;
-		return n;
+	if (to->skip >= bytes) {
+		to->skip -= (uint32_t)bytes;
+	} else if (to->n < to->max) {
+		to->iov[to->n++] = (struct iovec){(uint8_t *)base + to->skip, bytes - to->skip};
+		to->skip = 0;
 	}
-	iov[n].iov_base = (uint8_t *)base + *skip;
-	iov[n].iov_len = bytes - *skip;
-	*skip = 0;
-	return n + 1;
+}
+
+static void lent_put(struct filling *to, const struct iscsi_tx_slot *slot)
+{
+	uint64_t at = 0;
+
+	for (unsigned i = 0; i < slot->lent->count; i++) {
+		struct iovec part = lent_part(slot, i, &at);
+
+		iov_put(to, part.iov_base, part.iov_len);
+	}
 }
 
 unsigned iscsi_tx_iov(struct iscsi_tx *tx, struct iovec *iov, unsigned max)
 {
-	uint32_t skip = tx->first_sent;
-	unsigned n = 0;
+	struct filling to = {.iov = iov, .max = max, .skip = tx->first_sent};
 
 	slots_fill(tx);
-	for (unsigned i = 0; i < tx->filled && n + 3 <= max; i++) {
+	for (unsigned i = 0; i < tx->filled && to.n < max; i++) {
 		const struct iscsi_tx_slot *slot = &tx->slot[(tx->first + i) % TX_SLOTS];
 
-		n = iov_put(iov, n, slot->head, slot->head_bytes, &skip);
-		n = iov_put(iov, n, slot->data, slot->data_bytes, &skip);
-		n = iov_put(iov, n, slot->tail, slot->tail_bytes, &skip);
+		iov_put(&to, slot->head, slot->head_bytes);
+		if (slot->lent)
+			lent_put(&to, slot);
+		else
+			iov_put(&to, slot->data, slot->data_bytes);
+		iov_put(&to, slot->tail, slot->tail_bytes);
 	}
-	return n;
+	return to.n;
 }
 
 static void tally(struct iscsi_portal_counters *counters, const struct iscsi_tx_item *item)

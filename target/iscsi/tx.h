@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 
 #include "base/buf.h"
+#include "base/io.h"
 #include "target/iscsi/iscsi.h"
 #include "target/iscsi/params.h"
 #include "target/iscsi/window.h"
@@ -39,7 +40,8 @@ struct iscsi_tx_item {
 	uint8_t bhs[BHS_BYTES];
 	uint8_t small[TX_SMALL_BYTES];
 	struct buf *buf;     /* one reference, released when sent; NULL for small data */
-	const uint8_t *data; /* NULL: no data segment */
+	const uint8_t *data; /* NULL: no data segment, or a lent one */
+	const struct io_lent *lent;
 	uint32_t data_bytes;
 	bool data_in;	  /* cut into Data-In PDUs; bhs is their template */
 	bool with_status; /* the last Data-In carries the status */
@@ -54,6 +56,8 @@ struct iscsi_tx_slot {
 	uint8_t tail[4 + DIGEST_BYTES]; /* padding, data digest */
 	uint8_t head_bytes, tail_bytes;
 	const uint8_t *data;
+	const struct io_lent *lent; /* in place of data: from byte lent_skip on */
+	uint32_t lent_skip;
 	uint32_t data_bytes;
 	struct iscsi_tx_item *last_of; /* the item ends with this slot */
 };

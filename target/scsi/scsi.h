@@ -103,8 +103,10 @@ struct scsi_task {
 	uint8_t status;
 	uint8_t sense[SCSI_SENSE_MAX_BYTES];
 	uint8_t sense_bytes; /* 0: none */
-	struct buf *in_buf;  /* data-in, NULL when none */
-	uint32_t in_bytes;   /* data-in the command has; may exceed edtl (overflow residual) */
+	/* Data-in, NULL when none: its memory, or a struct io_lent in it when in_lent is set. */
+	struct buf *in_buf;
+	bool in_lent;
+	uint32_t in_bytes; /* data-in the command has; may exceed edtl (overflow residual) */
 	/* What the command transfers for the residual count: in_bytes or out_bytes. */
 	uint32_t transfer_bytes;
 	bool aborted;

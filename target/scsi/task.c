@@ -30,6 +30,7 @@ static void task_begin(struct scsi_task *task)
 	task->status = SCSI_GOOD;
 	task->sense_bytes = 0;
 	task->in_buf = NULL;
+	task->in_lent = false;
 	task->in_bytes = 0;
 	task->transfer_bytes = 0;
 	task->aborted = false;

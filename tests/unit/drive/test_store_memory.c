@@ -118,6 +118,62 @@ static void random_against_shadow(void **state)
 	store->ops->free(store);
 }
 
+/* Readers that hold on to what they borrowed, against copies of what it was then. */
+static void lends_what_stays_as_it_was(void **state)
+{
+	enum { HOLDERS = 8 };
+	struct io_layer *store = open_store(SIZE_BYTES);
+	uint8_t *shadow = calloc(1, SIZE_BYTES), *buffer = malloc(SIZE_BYTES);
+	struct io_lent *lent = calloc(HOLDERS, sizeof *lent);
+	uint8_t *copy[HOLDERS] = {NULL};
+	struct rng rng;
+	rng_init(&rng, SEED, 1);
+	for (int i = 0; i < 3000; i++) {
+		uint64_t offset = rng_below(&rng, SIZE_BYTES / SECTOR) * SECTOR;
+		uint64_t most = MIN_OF(SIZE_BYTES - offset, UINT64_C(200) * 1024) / SECTOR;
+		uint64_t size = (1 + rng_below(&rng, most)) * SECTOR;
+		struct iovec iov = {buffer, size};
+		unsigned holder = (unsigned)rng_below(&rng, HOLDERS);
+		if (copy[holder]) {
+			uint64_t at = 0;
+			for (unsigned n = 0; n < lent[holder].count; n++) {
+				const struct iovec *piece = &lent[holder].iov[n];
+				assert_memory_equal(piece->iov_base, copy[holder] + at,
+						    piece->iov_len);
+				at += piece->iov_len;
+			}
+			io_lent_give_back(&lent[holder]);
+			free(copy[holder]);
+			copy[holder] = NULL;
+		} else {
+			assert_int_equal(io_lend(store, offset, size, &lent[holder]), 0);
+			assert_int_equal(iov_bytes(lent[holder].iov, lent[holder].count), size);
+			copy[holder] = malloc(size);
+			memcpy(copy[holder], shadow + offset, size);
+		}
+		if (rng_below(&rng, 2)) {
+			rng_fill(&rng, buffer, size);
+			memcpy(shadow + offset, buffer, size);
+			assert_int_equal(run(store, IO_WRITE, offset, &iov, 1, size), 0);
+		} else {
+			memset(shadow + offset, 0, size);
+			assert_int_equal(run(store, IO_UNMAP, offset, NULL, 0, size), 0);
+		}
+	}
+	for (unsigned i = 0; i < HOLDERS; i++) {
+		io_lent_give_back(&lent[i]);
+		free(copy[i]);
+	}
+	struct iovec all = {buffer, SIZE_BYTES};
+	assert_int_equal(run(store, IO_READ, 0, &all, 1, SIZE_BYTES), 0);
+	assert_memory_equal(buffer, shadow, SIZE_BYTES);
+	assert_int_equal(io_lend(store, SIZE_BYTES - SECTOR, 2 * SECTOR, lent), -ERANGE);
+	free(lent);
+	free(shadow);
+	free(buffer);
+	store->ops->free(store);
+}
+
 static void odd_size(void **state)
 {
 	struct io_layer *store = open_store(65536 + 1024);
@@ -136,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(unwritten_is_zero),
 	    cmocka_unit_test(random_against_shadow),
+	    cmocka_unit_test(lends_what_stays_as_it_was),
 	    cmocka_unit_test(odd_size),
 	};
 	return cmocka_run_group_tests_name("store_memory", tests, NULL, NULL);

@@ -60,6 +60,7 @@ struct iscsi_command *iscsi_command_new(struct iscsi_conn *conn, const uint8_t *
 	command->is_read = command->is_write = false;
 	command->hashed = command->occupies = command->cancelled = command->receiving = false;
 	command->tmf_waiters = 0;
+	command->drains = false;
 	command->fail_asc = command->fail_ascq = command->fail_status = 0;
 	command->answers_failure = false;
 	command->buf = NULL;
@@ -124,12 +125,15 @@ static void task_done(struct scsi_task *task)
 
 	if (command->answers_failure)
 		set_failure(command);
-	if (command->conn->state == CONN_DEAD || (task->aborted && !command->answers_failure)) {
-		iscsi_conn_wake(command->conn); /* it may have been paused for this task */
-		iscsi_command_finish(command);
-	} else {
+	if (command->conn->state != CONN_DEAD && (!task->aborted || command->answers_failure)) {
 		iscsi_respond(command);
+		return;
 	}
+	iscsi_conn_wake(command->conn); /* it may have been paused for this task */
+	if (command->drains && command->r2t_count > 0 && command->conn->state != CONN_DEAD)
+		command->state = COMMAND_DRAIN;
+	else
+		iscsi_command_finish(command);
 }
 
 void iscsi_command_fail_now(struct iscsi_command *command)
@@ -144,8 +148,8 @@ void iscsi_command_fail(struct iscsi_command *command, uint8_t asc, uint8_t ascq
 {
 	command->fail_asc = asc;
 	command->fail_ascq = ascq;
-	if (command->state == COMMAND_HELD)
-		return; /* its turn has not come: see iscsi_command_release */
+	if (command->state == COMMAND_HELD || command->state == COMMAND_DRAIN)
+		return; /* its turn has not come: see iscsi_command_release; or has passed */
 	if (!command->unsolicited_open) {
 		iscsi_command_fail_now(command);
 		return;
@@ -169,6 +173,10 @@ void iscsi_command_abort(struct iscsi_command *command)
 		scsi_abort(&command->task);
 		break;
 	case COMMAND_ABORTING:
+		break;
+	case COMMAND_DRAIN:
+		if (command->conn->state == CONN_DEAD)
+			iscsi_command_finish(command);
 		break;
 	}
 }

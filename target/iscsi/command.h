@@ -19,6 +19,7 @@ enum iscsi_command_state {
 	COMMAND_RUN,	 /* executing */
 	COMMAND_FAILING, /* a CHECK CONDITION of ours waits until the data is drained */
 	COMMAND_ABORTING,
+	COMMAND_DRAIN, /* aborted; a task management function waits for data that was asked for */
 };
 
 /* A ready-to-transfer under way. */
@@ -42,6 +43,7 @@ struct iscsi_command {
 	bool cancelled;		     /* held, and not to be run when its turn comes */
 	bool receiving;		     /* held, and its PDU is not complete */
 	uint16_t tmf_waiters;	     /* bit = slot of the session */
+	bool drains;		     /* ... and they wait for its R2Ts, too */
 	uint8_t fail_asc, fail_ascq; /* our own sense, ABORTED COMMAND; 0: none */
 	uint8_t fail_status;	     /* or our own status */
 	bool answers_failure;	     /* aborted by ourselves: the failure is still answered */

@@ -200,6 +200,13 @@ void iscsi_dataout_begin(struct iscsi_conn *conn, const uint8_t *bhs)
 	case COMMAND_COLLECT:
 	case COMMAND_FAILING:
 		break;
+	case COMMAND_DRAIN:
+		conn->rx.r2t = r2t_find(command, bhs_ttt(bhs));
+		if (conn->rx.r2t) {
+			conn->rx.action = RX_DATA_OUT;
+			conn->rx.command = command;
+		}
+		return;
 	default:
 		return; /* drained quietly */
 	}
@@ -217,6 +224,19 @@ static void r2t_drop(struct iscsi_command *command, struct iscsi_r2t *r2t)
 	memmove(r2t, r2t + 1, (command->r2t_count - index) * sizeof *r2t);
 }
 
+/* Data for a command that was aborted: the initiator should end the sequence as quickly as it can,
+ * so F counts before it is complete (RFC 7143 11.5.1). */
+static void drained(struct iscsi_command *command, struct iscsi_r2t *r2t, const uint8_t *bhs)
+{
+	uint32_t left = r2t->bytes - r2t->got_bytes;
+
+	r2t->got_bytes += MIN_OF(bhs_data_bytes(bhs), left);
+	if (bhs_final(bhs) || r2t->got_bytes == r2t->bytes)
+		r2t_drop(command, r2t);
+	if (command->r2t_count == 0)
+		iscsi_command_finish(command);
+}
+
 void iscsi_dataout_end(struct iscsi_conn *conn, const uint8_t *bhs, bool good)
 {
 	struct iscsi_command *command = conn->rx.command;
@@ -228,6 +248,11 @@ void iscsi_dataout_end(struct iscsi_conn *conn, const uint8_t *bhs, bool good)
 		iscsi_conn_reject(conn, bhs, REJECT_DATA_DIGEST);
 	if (!command)
 		return;
+	if (command->state == COMMAND_DRAIN) {
+		if (r2t)
+			drained(command, r2t, bhs);
+		return;
+	}
 	if (!r2t && bhs_final(bhs))
 		command->unsolicited_open = false;
 	if (command->state == COMMAND_FAILING) {

@@ -28,7 +28,10 @@ enum {
 #define ISCSI_FLUSH_NS	  (5 * NS_PER_S) /* for the last answers, and the peer's close */
 /* Silence before a NOP-In, and again until the end.  Clients that answer only from within their own
  * calls (libiscsi) may well be busy elsewhere for a minute. */
-#define ISCSI_PING_NS	      (45 * NS_PER_S)
+#define ISCSI_PING_NS (45 * NS_PER_S)
+/* How long a task management function waits for data that was asked for; then its transfer tags
+ * are dropped.  Initiators that never send it (open-iscsi does not) give up long after that. */
+#define ISCSI_DRAIN_NS	      (2 * NS_PER_S)
 #define ISCSI_REDIRECT_NS     (2 * NS_PER_S) /* a redirected login arrives within */
 #define ISCSI_SENDTARGETS_MAX (4 * MIB)
 

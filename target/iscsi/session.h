@@ -30,6 +30,7 @@ struct iscsi_tmf {
 	struct iscsi_conn *conn; /* where the answer goes; NULL: connection gone */
 	uint8_t bhs[BHS_BYTES];	 /* the request */
 	unsigned pending;
+	struct loop_timer drain; /* see ISCSI_DRAIN_NS */
 	bool busy;
 	bool failed;
 	bool drops; /* a cold reset: all sessions of the target go when it is done */

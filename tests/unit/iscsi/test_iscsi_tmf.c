@@ -133,8 +133,8 @@ static void test_task_sets(void **state)
 
 	fixture_login(f, PDU_KEYS("InitialR2T=Yes\0ImmediateData=No"));
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
-		uint8_t bhs[BHS_BYTES], other[BHS_BYTES], tmf[BHS_BYTES];
-		struct pdu pdu;
+		uint8_t bhs[BHS_BYTES], other[BHS_BYTES], tmf[BHS_BYTES], data_out[BHS_BYTES];
+		struct pdu pdu, r2t;
 
 		fake_hold(f->target, true);
 		read_start(c, other, 1);
@@ -142,10 +142,13 @@ static void test_task_sets(void **state)
 			read_start(c, bhs, 0);
 		pdu_write10(c, bhs, 0, 8, FLAG_FINAL);
 		pdu_send(c, bhs, NULL, 0);
-		pdu_expect(c, OP_R2T);
+		r2t = pdu_expect(c, OP_R2T);
 		pdu_tmf(c, tmf, functions[i], 0, 0);
 		pdu_send(c, tmf, NULL, 0);
 		pdu_expect_nothing(c); /* answered only when all have ended */
+		pdu_data_out(data_out, bhs_itt(bhs), bhs_ttt(r2t.bhs), 0, 0, true);
+		pdu_send(c, data_out, pattern, 4096);
+		pdu_expect_nothing(c);
 		fake_hold(f->target, false);
 		/* The other logical unit is not touched (prior bug 93). */
 		pdu = pdu_expect(c, OP_DATA_IN);
@@ -157,6 +160,98 @@ static void test_task_sets(void **state)
 	}
 	assert_int_equal(fake_resets(f->target), 1);
 	assert_int_equal(fake_clears(f->target), 1);
+}
+
+static const uint8_t set_functions[] = {TMF_ABORT_TASK_SET, TMF_CLEAR_TASK_SET, TMF_LU_RESET,
+					TMF_TARGET_WARM_RESET};
+
+/* A write of 128 blocks with two R2Ts under way; sends FUNCTION, which must wait. */
+static void function_waits(struct pdu_client *c, uint8_t function, uint8_t bhs[BHS_BYTES],
+			   struct pdu r2t[2], uint8_t tmf[BHS_BYTES])
+{
+	pdu_write10(c, bhs, 0, 128, FLAG_FINAL);
+	pdu_send(c, bhs, NULL, 0);
+	r2t[0] = pdu_expect(c, OP_R2T);
+	r2t[1] = pdu_expect(c, OP_R2T);
+	pdu_tmf(c, tmf, function, 0, 0);
+	pdu_send(c, tmf, NULL, 0);
+	pdu_expect_nothing(c);
+}
+
+#define TWO_R2TS \
+	PDU_KEYS("InitialR2T=Yes\0ImmediateData=No\0MaxBurstLength=32768\0MaxOutstandingR2T=2")
+
+/* The data that was asked for is waited for, or as much of it as comes before F. */
+static void test_data_awaited(void **state)
+{
+	struct fixture *f = *state;
+	struct pdu_client *c = &f->client;
+
+	fixture_login(f, TWO_R2TS);
+	for (size_t i = 0; i < ARRAY_SIZE(set_functions); i++) {
+		uint8_t bhs[BHS_BYTES], tmf[BHS_BYTES], data_out[BHS_BYTES];
+		struct pdu r2t[2];
+
+		function_waits(c, set_functions[i], bhs, r2t, tmf);
+		pdu_data_out(data_out, bhs_itt(bhs), bhs_ttt(r2t[0].bhs), 0, 0, false);
+		pdu_send(c, data_out, pattern, 16384);
+		pdu_data_out(data_out, bhs_itt(bhs), bhs_ttt(r2t[0].bhs), 1, 16384, true);
+		pdu_send(c, data_out, pattern, 16384);
+		pdu_expect_nothing(c);
+		pdu_data_out(data_out, bhs_itt(bhs), bhs_ttt(r2t[1].bhs), 0, 32768, true);
+		pdu_send(c, data_out, pattern, 512); /* cut short */
+		tmf_answered(c, tmf, TMF_COMPLETE);
+		assert_int_equal(fake_executed(f->target), 0);
+		assert_int_equal(pdu_test_unit_ready(c), SCSI_GOOD);
+		assert_int_equal(c->max_cmd_sn - c->exp_cmd_sn + 1, ISCSI_WINDOW);
+	}
+}
+
+/* Not for ever; what comes after that is drained. */
+static void test_data_never_comes(void **state)
+{
+	struct fixture *f = *state;
+	struct pdu_client *c = &f->client;
+
+	fixture_login(f, TWO_R2TS);
+	for (size_t i = 0; i < ARRAY_SIZE(set_functions); i++) {
+		uint8_t bhs[BHS_BYTES], tmf[BHS_BYTES], again[BHS_BYTES], data_out[BHS_BYTES];
+		struct pdu r2t[2];
+
+		function_waits(c, set_functions[i], bhs, r2t, tmf);
+		/* One more function waits for the same. */
+		pdu_tmf(c, again, TMF_ABORT_TASK, bhs_itt(bhs), get_be32(bhs + BHS_CMD_SN));
+		pdu_send(c, again, NULL, 0);
+		loop_run_until(f->loop, loop_now_ns(f->loop) + ISCSI_DRAIN_NS - 1);
+		pdu_expect_nothing(c);
+		loop_run_until(f->loop, loop_now_ns(f->loop) + 1);
+		tmf_answered(c, tmf, TMF_COMPLETE);
+		tmf_answered(c, again, TMF_COMPLETE);
+		pdu_data_out(data_out, bhs_itt(bhs), bhs_ttt(r2t[0].bhs), 0, 0, true);
+		pdu_send(c, data_out, pattern, 32768);
+		pdu_expect_nothing(c);
+		assert_int_equal(f->client.conn->session->tmf_busy, 0);
+		assert_int_equal(pdu_test_unit_ready(c), SCSI_GOOD);
+	}
+	assert_int_equal(fake_executed(f->target), 0);
+}
+
+/* The connection goes instead. */
+static void test_data_cut_off(void **state)
+{
+	struct fixture *f = *state;
+	struct pdu_client *c = &f->client;
+
+	for (size_t i = 0; i < ARRAY_SIZE(set_functions); i++) {
+		uint8_t bhs[BHS_BYTES], tmf[BHS_BYTES];
+		struct pdu r2t[2];
+
+		fixture_login(f, TWO_R2TS);
+		function_waits(c, set_functions[i], bhs, r2t, tmf);
+		pdu_client_done(c);
+		assert_int_equal(f->server->session_count, 0);
+		pdu_client_init(c, f->server);
+	}
 }
 
 static void test_warm_reset(void **state)
@@ -305,15 +400,12 @@ static void test_many_and_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    FIXTURE_TEST(test_abort_waiting_write),
-	    FIXTURE_TEST(test_abort_running),
-	    FIXTURE_TEST(test_abort_unseen),
-	    FIXTURE_TEST(test_abort_held),
-	    FIXTURE_TEST(test_task_sets),
-	    FIXTURE_TEST(test_warm_reset),
-	    FIXTURE_TEST(test_cold_reset),
-	    FIXTURE_TEST(test_other_answers),
-	    FIXTURE_TEST(test_reset_across_sessions),
+	    FIXTURE_TEST(test_abort_waiting_write), FIXTURE_TEST(test_abort_running),
+	    FIXTURE_TEST(test_abort_unseen),	    FIXTURE_TEST(test_abort_held),
+	    FIXTURE_TEST(test_task_sets),	    FIXTURE_TEST(test_data_awaited),
+	    FIXTURE_TEST(test_data_never_comes),    FIXTURE_TEST(test_data_cut_off),
+	    FIXTURE_TEST(test_warm_reset),	    FIXTURE_TEST(test_cold_reset),
+	    FIXTURE_TEST(test_other_answers),	    FIXTURE_TEST(test_reset_across_sessions),
 	    FIXTURE_TEST(test_many_and_gone),
 	};
 

@@ -22,10 +22,8 @@ static void request_sense_execute(struct scsi_task *task)
 		code = scsi_ua_take(task->nexus, task->lun_index);
 	if (task->lu && code == SENSE_NONE)
 		code = scsi_alua_sense(task);
-	if (task->lu && code == SENSE_NONE && (task->lu->conditions & LU_SANITIZING)) {
-		code = SENSE_SANITIZING;
-		scsi_sanitize_progress(task->lu, &extra);
-	}
+	if (task->lu && code == SENSE_NONE && scsi_lu_is_wiped(task->lu))
+		code = scsi_wipe_sense(task->lu, &extra);
 	bytes = scsi_sense_put(data, task->cdb[1] & 0x01, code, &extra);
 	scsi_task_reply(task, data, bytes, task->cdb[4]);
 }
@@ -76,7 +74,7 @@ const struct scsi_command scsi_basic_commands[] = {
     {.opcode = 0x03,
      .service_action = -1,
      .cdb_bytes = 6,
-     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN | SCSI_CMD_PAST_SANITIZE,
+     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN | SCSI_CMD_PAST_WIPE,
      .access = SCSI_ACCESS_FREE,
      .name = "REQUEST SENSE",
      .usage = {0x03, 0x01, 0x00, 0x00, 0xff, 0x04},
@@ -84,7 +82,7 @@ const struct scsi_command scsi_basic_commands[] = {
     {.opcode = 0xa0,
      .service_action = -1,
      .cdb_bytes = 12,
-     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN | SCSI_CMD_PAST_SANITIZE,
+     .flags = SCSI_CMD_PAST_UA | SCSI_CMD_ANY_LUN | SCSI_CMD_PAST_WIPE,
      .access = SCSI_ACCESS_FREE,
      .name = "REPORT LUNS",
      .usage = {0xa0, 0x00, 0xff, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00, 0x04},

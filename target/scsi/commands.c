@@ -6,15 +6,16 @@
 #include "target/scsi/internal.h"
 
 static const struct scsi_command *const families[] = {
-    scsi_compare_write_commands, scsi_defect_commands,	      scsi_lba_status_commands,
-    scsi_medium_commands,	 scsi_orwrite_commands,	      scsi_prefetch_commands,
-    scsi_sanitize_commands,	 scsi_write_atomic_commands,  scsi_write_same_commands,
-    scsi_write_verify_commands,	 scsi_readwrite_commands,     scsi_basic_commands,
-    scsi_inquiry_commands,	 scsi_capacity_commands,      scsi_mode_commands,
-    scsi_unmap_commands,	 scsi_verify_commands,	      scsi_mode_select_commands,
-    scsi_log_commands,		 scsi_opcode_commands,	      scsi_port_group_commands,
-    scsi_referral_commands,	 scsi_extended_copy_commands, scsi_receive_copy_commands,
-    scsi_pr_in_commands,	 scsi_pr_out_commands,	      scsi_reserve_commands,
+    scsi_compare_write_commands, scsi_defect_commands,	     scsi_lba_status_commands,
+    scsi_medium_commands,	 scsi_orwrite_commands,	     scsi_prefetch_commands,
+    scsi_format_commands,	 scsi_diagnostic_commands,   scsi_sanitize_commands,
+    scsi_write_atomic_commands,	 scsi_write_same_commands,   scsi_write_verify_commands,
+    scsi_readwrite_commands,	 scsi_basic_commands,	     scsi_inquiry_commands,
+    scsi_capacity_commands,	 scsi_mode_commands,	     scsi_unmap_commands,
+    scsi_verify_commands,	 scsi_mode_select_commands,  scsi_log_commands,
+    scsi_opcode_commands,	 scsi_port_group_commands,   scsi_referral_commands,
+    scsi_extended_copy_commands, scsi_receive_copy_commands, scsi_pr_in_commands,
+    scsi_pr_out_commands,	 scsi_reserve_commands,
 };
 
 void scsi_commands_index(struct scsi_device *device)

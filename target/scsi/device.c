@@ -31,7 +31,7 @@ struct scsi_device *scsi_device_free(struct scsi_device *device)
 	for (lu = TAILQ_FIRST(&device->lus); lu; lu = next) {
 		assert(lu->task_count == 0 && TAILQ_EMPTY(&lu->resets));
 		next = TAILQ_NEXT(lu, entry);
-		scsi_sanitize_free(lu);
+		scsi_wipe_free(lu);
 		scsi_alua_end(lu);
 		scsi_reservations_done(lu);
 		free(lu);

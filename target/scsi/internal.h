@@ -51,9 +51,9 @@ enum scsi_command_flag {
 	SCSI_CMD_THIN = 1 << 2,	     /* only for thin volumes; invalid opcode on others */
 	SCSI_CMD_REMOVABLE = 1 << 3, /* only for removable volumes; invalid opcode on others */
 	/* medium.c */
-	SCSI_CMD_MEDIUM = 1 << 4,	 /* needs a medium that is present and started */
-	SCSI_CMD_WRITES = 1 << 5,	 /* changes the medium: not while it is write-protected */
-	SCSI_CMD_PAST_SANITIZE = 1 << 6, /* runs while the medium is being sanitized */
+	SCSI_CMD_MEDIUM = 1 << 4,    /* needs a medium that is present and started */
+	SCSI_CMD_WRITES = 1 << 5,    /* changes the medium: not while it is write-protected */
+	SCSI_CMD_PAST_WIPE = 1 << 6, /* runs while the medium is being sanitized or formatted */
 	/* range.c: what the command touches, valid from the end of prepare */
 	SCSI_CMD_RANGE = 1 << 7,    /* task->blocks blocks from task->lba on */
 	SCSI_CMD_WHOLE_LU = 1 << 8, /* all blocks */
@@ -94,9 +94,12 @@ enum lu_condition {
 	LU_EJECTED = 1 << 2,
 	LU_SANITIZING = 1 << 3,
 	LU_SANITIZE_FAILED = 1 << 4,
+	LU_SANITIZE_RESTRICTED = 1 << 5, /* ... and only another SANITIZE helps */
+	LU_FORMATTING = 1 << 6,
+	LU_FORMAT_FAILED = 1 << 7,
 };
 
-struct sanitize; /* sanitize.c */
+struct wipe; /* wipe.c */
 
 struct scsi_lu {
 	struct scsi_device *device;
@@ -116,7 +119,7 @@ struct scsi_lu {
 	bool order_running;
 	TAILQ_HEAD(reset_list, reset_wait) resets;
 	unsigned conditions; /* enum lu_condition */
-	struct sanitize *sanitize;
+	struct wipe *wipe;   /* NULL before the first */
 	/* range.c */
 	unsigned atomic_count; /* atomic ranges, held or waited for */
 	bool range_running;
@@ -195,6 +198,8 @@ extern const struct scsi_command scsi_medium_commands[];
 extern const struct scsi_command scsi_orwrite_commands[];
 extern const struct scsi_command scsi_prefetch_commands[];
 extern const struct scsi_command scsi_sanitize_commands[];
+extern const struct scsi_command scsi_format_commands[];
+extern const struct scsi_command scsi_diagnostic_commands[];
 extern const struct scsi_command scsi_write_atomic_commands[];
 extern const struct scsi_command scsi_write_same_commands[];
 extern const struct scsi_command scsi_write_verify_commands[];
@@ -282,10 +287,15 @@ bool scsi_lu_is_write_protected(const struct scsi_lu *lu);
 /* A reset, or the end of a nexus, allows medium removal again; the latter happens by itself. */
 void scsi_medium_reset(struct scsi_lu *lu);
 
-/* sanitize.c */
-void scsi_sanitize_free(struct scsi_lu *lu);
-/* Progress in units of 1/65536 as sense key specific information (SPC-4 4.5.2.4.4). */
-void scsi_sanitize_progress(const struct scsi_lu *lu, struct sense_extra *ret_extra);
+/* wipe.c */
+void scsi_wipe_free(struct scsi_lu *lu);
+static inline bool scsi_lu_is_wiped(const struct scsi_lu *lu) /* just now */
+{
+	return lu->conditions & (LU_SANITIZING | LU_FORMATTING);
+}
+/* What is going on, and the progress in units of 1/65536 as sense key specific information (SPC-4
+ * 4.5.2.4.4). */
+uint32_t scsi_wipe_sense(const struct scsi_lu *lu, struct sense_extra *ret_extra);
 
 /* readwrite.c: the LBA and length of READ, WRITE, VERIFY, SYNCHRONIZE CACHE of any CDB size */
 void scsi_rw_decode(const uint8_t *cdb, uint64_t *ret_lba, uint32_t *ret_blocks);

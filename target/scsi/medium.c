@@ -18,12 +18,11 @@ bool scsi_medium_check(struct scsi_task *task)
 	unsigned flags = task->command->flags;
 
 	/* MAINTENANCE IN only reports: commands, task management, port groups. */
-	if ((lu->conditions & LU_SANITIZING) && !(flags & SCSI_CMD_PAST_SANITIZE) &&
-	    task->cdb[0] != 0xa3) {
+	if (scsi_lu_is_wiped(lu) && !(flags & SCSI_CMD_PAST_WIPE) && task->cdb[0] != 0xa3) {
 		struct sense_extra extra = {0};
+		uint32_t code = scsi_wipe_sense(lu, &extra);
 
-		scsi_sanitize_progress(lu, &extra);
-		scsi_sense_fail_extra(task, SENSE_SANITIZING, &extra);
+		scsi_sense_fail_extra(task, code, &extra);
 		return false;
 	}
 	if ((flags & SCSI_CMD_MEDIUM) && (lu->conditions & ~(unsigned)LU_READ_ONLY)) {
@@ -33,6 +32,8 @@ bool scsi_medium_check(struct scsi_task *task)
 			code = SENSE_NO_MEDIUM;
 		else if (lu->conditions & LU_STOPPED)
 			code = SENSE_START_REQUIRED;
+		else if (!(lu->conditions & LU_SANITIZE_FAILED))
+			code = SENSE_FORMAT_CORRUPTED;
 		scsi_sense_fail(task, code);
 		return false;
 	}

@@ -92,17 +92,34 @@ tool rtpg-extended 0 sg_rtpg -e -d "$a"
 shows rtpg 'target port group asymmetric access state'
 tool rtpg-b 0 sg_rtpg -d "$b"
 
-# Explicit ALUA: one group, non-optimized and back; the other nexus is told.
+# Explicit ALUA: one group, non-optimized and back; the other nexus is told, and Linux takes it.
+access_states() { # STATE: the kernel has it for both paths
+	local disk
+	for disk in "${disks[@]}"; do
+		grep -qx "$1" "/sys/block/$disk/device/access_state" || return
+	done
+}
+taken() {
+	wait_for 30 access_states "$1" && return
+	log "NOT OK alua: not $1 for the kernel: $(cat /sys/block/sd*/device/access_state | tr '\n' ' ')"
+	failures=$((failures + 1))
+}
+taken active/optimized
 tool stpg 0 sg_stpg --tp=1 --state=an "$a"
 tool rtpg-non-optimized 0 sg_rtpg -d "$b"
 shows rtpg-non-optimized 'active/non optimized'
+taken active/non-optimized
 tool stpg-back 0 sg_stpg --tp=1 --state=ao "$a"
 tool rtpg-optimized 0 sg_rtpg -d "$b"
 shows rtpg-optimized 'active/optimized'
+taken active/optimized
+tool stpg-unknown-group 5 sg_stpg --tp=77 --state=ao "$a"
 
 # Supported operation codes and task management functions
 tool opcodes 0 sg_opcodes "$a"
 shows opcodes '^ *2a .*Write\(10\)'
+shows opcodes '^ *04 .*Format unit'
+shows opcodes '^ *1d .*Send diagnostic'
 tool opcodes-timeouts 0 sg_opcodes -R "$a"
 tool opcodes-hex 0 sg_opcodes -HH "$a"
 for code in 0x00 0x12 0x28 0x2a 0x42 0x89 0x93 0x9e,0x10 0x9e,0x12 0xa3,0x0a 0xa3,0x0c 0xa3,0x0d 0x5e,0x00 0x5f,0x00; do
@@ -134,6 +151,12 @@ tool verify-xcopy 0 sg_verify --16 --in=/tmp/data --ndo=65536 --lba=4096 --count
 tool referrals 0 sg_referrals "$a"
 tool sanitize 0 sg_sanitize --block --quick --wait "$a"
 tool lba-status-sanitized 0 sg_get_lba_status "$a"
+tool self-test 0 sg_senddiag --test "$a"
+tool self-test-extended 5 sg_senddiag --selftest=2 "$a"
+tool write-before-format 0 sg_dd if=/tmp/data of="$a" bs=512 seek=0 count=128 blk_sgio=1 cdbsz=16
+tool format 0 sg_format --format --quick --wait "$a"
+tool lba-status-formatted 0 sg_get_lba_status -l 0 "$b"
+shows_not lba-status-formatted ' mapped'
 tool reset-lun 0 sg_reset -d "$a"
 tool tur-after-reset 0 sg_turs -n 3 "$a"
 

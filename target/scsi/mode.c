@@ -30,6 +30,13 @@ static struct mode_values values_of(const struct scsi_lu *lu, enum page_control 
 
 /* ---- pages ---- */
 
+/* Defects are the array's business: whatever can be done about them has been (AWRE, ARRE). */
+static void build_error_recovery(const struct scsi_lu *lu, enum page_control control, uint8_t *body)
+{
+	if (control != PC_CHANGEABLE)
+		body[0] = 0xc0;
+}
+
 static void build_caching(const struct scsi_lu *lu, enum page_control control, uint8_t *body)
 {
 	if (values_of(lu, control).write_cache)
@@ -95,6 +102,7 @@ static void build_provisioning(const struct scsi_lu *lu, enum page_control contr
 
 /* Ascending, as MODE SENSE returns them. */
 static const struct mode_page mode_pages[] = {
+    {0x01, 0x00, 12, NULL, build_error_recovery, NULL},
     {0x08, 0x00, 20, NULL, build_caching, apply_caching},
     {0x0a, 0x00, 12, NULL, build_control, apply_control},
     {0x0a, 0x01, 32, NULL, build_control_extension, NULL},

@@ -85,6 +85,13 @@ static void bug_50_abort_of_a_write_that_waits_for_data(void **state)
 			pdu_client_push(c);
 		}
 		tmf_send(c, 0, function, itt, cmd_sn);
+		if (function != TMF_ABORT_TASK) { /* waits for the data, for a while */
+			pdu_expect_nothing(c);
+			if (half_a_piece)
+				pieces_send(f, c, itt, ttt, before, WRITE_BYTES / PIECE);
+			else
+				real_target_pass(&f->target, ISCSI_DRAIN_NS);
+		}
 		assert_int_equal(tmf_answer(c), TMF_COMPLETE);
 		assert_int_equal(c->conn->command_count, 0);
 		/* Late data is drained, and nothing is said about the task any more. */

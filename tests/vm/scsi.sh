@@ -113,13 +113,14 @@ tool stpg-back 0 sg_stpg --tp=1 --state=ao "$a"
 tool rtpg-optimized 0 sg_rtpg -d "$b"
 shows rtpg-optimized 'active/optimized'
 taken active/optimized
-tool stpg-unknown-group 5 sg_stpg --tp=77 --state=ao "$a"
+tool stpg-unknown-group 0 sg_stpg --tp=77 --state=ao "$a" # and says so
+shows stpg-unknown-group 'Illegal request'
 
 # Supported operation codes and task management functions
 tool opcodes 0 sg_opcodes "$a"
 shows opcodes '^ *2a .*Write\(10\)'
-shows opcodes '^ *04 .*Format unit'
-shows opcodes '^ *1d .*Send diagnostic'
+shows opcodes '^ *04 .*Format [Uu]nit'
+shows opcodes '^ *1d .*Send [Dd]iagnostic'
 tool opcodes-timeouts 0 sg_opcodes -R "$a"
 tool opcodes-hex 0 sg_opcodes -HH "$a"
 for code in 0x00 0x12 0x28 0x2a 0x42 0x89 0x93 0x9e,0x10 0x9e,0x12 0xa3,0x0a 0xa3,0x0c 0xa3,0x0d 0x5e,0x00 0x5f,0x00; do

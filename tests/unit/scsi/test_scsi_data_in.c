@@ -230,18 +230,19 @@ static void test_mode_sense(void **state)
 	const uint8_t *data;
 
 	data = run_good(&request, fixture->a, LUN_THIN, CDB(0x1a, 0, 0x3f, 0, 0xff, 0));
-	assert_int_equal(request.task.in_bytes, 4 + 8 + 20 + 12 + 12);
+	assert_int_equal(request.task.in_bytes, 4 + 8 + 12 + 20 + 12 + 12);
 	assert_int_equal(data[0], request.task.in_bytes - 1);
 	assert_int_equal(data[2], 0x10);
 	assert_int_equal(data[3], 8);
 	assert_int_equal(get_be32(data + 4), THIN_BYTES / 512);
 	assert_int_equal(get_be24(data + 9), 512);
-	assert_int_equal(data[12], 0x08);
-	assert_int_equal(data[13], 0x12);
-	assert_int_equal(data[14] & 0x04, 0x04);
-	assert_int_equal(data[32], 0x0a);
-	assert_int_equal(data[33], 0x0a);
-	assert_int_equal(data[34] & 0x04, 0); /* D_SENSE: fixed format */
+	assert_int_equal(get_be24(data + 12), 0x010ac0); /* AWRE, ARRE */
+	assert_int_equal(data[24], 0x08);
+	assert_int_equal(data[25], 0x12);
+	assert_int_equal(data[26] & 0x04, 0x04);
+	assert_int_equal(data[44], 0x0a);
+	assert_int_equal(data[45], 0x0a);
+	assert_int_equal(data[46] & 0x04, 0); /* D_SENSE: fixed format */
 	request_release(&request);
 
 	data =

@@ -76,7 +76,7 @@ static void test_subpages(void **state)
 	assert_int_equal(data[16], 0x4a);
 	request_release(&request);
 	request_good_in(&request, fixture->a, LUN_THIN, CDB(0x1a, 8, 0x3f, 0xff, 0xff, 0));
-	assert_int_equal(request.task.in_bytes, 4 + 20 + 12 + 32 + 12);
+	assert_int_equal(request.task.in_bytes, 4 + 12 + 20 + 12 + 32 + 12);
 	request_release(&request);
 	fixture->thin.thin_threshold_percent = 80;
 	fixture->thin.pool_total_bytes = 1000 * MIB;

@@ -6,6 +6,8 @@
 
 #include <isa-l/crc.h>
 
+#include "base/simd.h"
+
 uint32_t crc32c(uint32_t crc, const void *buf, size_t size)
 {
 	const size_t most = 1 << 30;
@@ -20,5 +22,6 @@ uint32_t crc32c(uint32_t crc, const void *buf, size_t size)
 		from += part;
 		size -= part;
 	}
+	simd_done();
 	return ~crc;
 }

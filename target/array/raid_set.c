@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/simd.h"
 
 enum { CHUNK_MIN_BYTES = 4096, CHUNK_MAX_BYTES = 16 << 20, CHUNK_STEP_BYTES = 512 };
 
@@ -105,5 +106,6 @@ void raid_xor(void **sources_and_room, unsigned count, void *to, uint64_t size)
 	assert(count >= 2);
 	sources_and_room[count] = to;
 	int rc = xor_gen((int)count + 1, (int)size, sources_and_room);
+	simd_done();
 	assert(rc == 0);
 }

@@ -17,10 +17,26 @@ static const struct control_counter member_counter_names[] = {
 };
 
 static const struct control_counter drive_counter_names[] = {
-    CONTROL_COUNTER(drive_counters, reads),	 CONTROL_COUNTER(drive_counters, writes),
-    CONTROL_COUNTER(drive_counters, read_bytes), CONTROL_COUNTER(drive_counters, write_bytes),
-    CONTROL_COUNTER(drive_counters, flushes),	 CONTROL_COUNTER(drive_counters, errors),
+    CONTROL_COUNTER(drive_counters, reads),
+    CONTROL_COUNTER(drive_counters, writes),
+    CONTROL_COUNTER(drive_counters, read_bytes),
+    CONTROL_COUNTER(drive_counters, write_bytes),
+    CONTROL_COUNTER(drive_counters, flushes),
+    CONTROL_COUNTER(drive_counters, unmaps),
+    CONTROL_COUNTER(drive_counters, errors),
+    CONTROL_COUNTER(drive_counters, media_errors),
+    CONTROL_COUNTER(drive_counters, checksum_errors),
+    CONTROL_COUNTER(drive_counters, timeouts),
+    CONTROL_COUNTER(drive_counters, gone_errors),
+    CONTROL_COUNTER(drive_counters, fault_refusals),
+    CONTROL_COUNTER(drive_counters, queue_peak),
     CONTROL_COUNTER(drive_counters, busy_ns),
+    CONTROL_COUNTER(drive_counters, served),
+    CONTROL_COUNTER(drive_counters, response_ns),
+    CONTROL_COUNTER(drive_counters, completed),
+    CONTROL_COUNTER(drive_counters, buffer_hits),
+    CONTROL_COUNTER(drive_counters, overdue),
+    CONTROL_COUNTER(drive_counters, late_max_ns),
 };
 
 /* What a storage administrator would call the member: what keeps it from serving comes first. */

@@ -136,7 +136,7 @@ static void test_errors(void **state)
 	     "lab.yaml:5:46: 'users' are known by CHAP alone; add chap: {secrets: FILE} to the "
 	     "group\n"},
 	    {"chap: {secrets: s, discovery: perhaps}\n",
-	     "lab.yaml:5:31: 'discovery': 'perhaps' is not true or false\n"},
+	     "lab.yaml:5:31: 'discovery' is 'perhaps'; it must be true or false\n"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

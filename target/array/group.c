@@ -22,13 +22,13 @@ struct group {
 };
 
 static int open_pools(struct loop *loop, struct group *group, const struct group_config *config,
-		      uint64_t seed, struct err *err)
+		      const char *lab_name, uint64_t seed, struct err *err)
 {
 	const struct pool_config *pools = config->pools.items;
 	if (config->pools.count > GROUP_POOLS_MAX)
 		return err_set(err, -EINVAL, "a group has at most %d pools", GROUP_POOLS_MAX);
 	for (size_t i = 0; i < config->pools.count; i++) {
-		int rc = pool_open(loop, &pools[i], seed, &group->pools[i], err);
+		int rc = pool_open(loop, &pools[i], lab_name, seed, &group->pools[i], err);
 		if (rc)
 			return rc;
 		group->pool_count++;
@@ -72,9 +72,11 @@ int group_open(struct loop *loop, const struct group_config *config, const char 
 	struct group *group = calloc(1, sizeof *group);
 	if (!group)
 		return err_set(err, -ENOMEM, "no memory for the group");
-	int rc = open_pools(loop, group, config, seed, err);
+	int rc = open_pools(loop, group, config, lab_name, seed, err);
 	if (rc == 0)
 		rc = open_volumes(group, config, lab_name, err);
+	for (size_t i = 0; rc == 0 && i < group->pool_count; i++)
+		rc = pool_commit(group->pools[i], group->volumes, group->volume_count, err);
 	if (rc) {
 		group_close(group);
 		return rc;

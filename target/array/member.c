@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "target/drive/store_file.h"
 
 /* ---- the layer ---- */
 
@@ -29,7 +30,10 @@ static void member_submit(struct io_layer *layer, struct io *io)
 		member->counters.writes++;
 		member->counters.write_bytes += io->length_bytes;
 	}
-	io_submit(member->top, io);
+	if (member->unsafe && io->op != IO_READ)
+		io_complete(io, -EIO);
+	else
+		io_submit(member->top, io);
 }
 
 static int member_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
@@ -119,10 +123,13 @@ static void member_stale(void *arg, unsigned slot)
 	bool known = member->stale_mask >> slot & 1;
 
 	member->stale_mask |= UINT64_C(1) << slot;
-	/* A journal that cannot take it refuses every later change too; the set runs on, as it
-	 * knows the drive to be stale. */
-	if (!known && member->journal && page_journal_stale(member->journal, slot))
-		log_debug("member %s: cannot record that slot %u is stale", member->name, slot);
+	if (!known && member->journal && page_journal_stale(member->journal, slot) &&
+	    !member->unsafe) {
+		member->unsafe = true;
+		log_error("member %s: cannot record that slot %u is out of date: no writes any "
+			  "more",
+			  member->name, slot);
+	}
 	if (member->sweep)
 		sweep_slot_stale(member->sweep, slot);
 }
@@ -208,44 +215,6 @@ static int open_sweep(struct loop *loop, struct member *member, const struct mem
 	return 0;
 }
 
-/* A file store keeps a page map beside the drives: it must be there if and only if they are. */
-static int open_journal(struct member *member, const struct member_config *config,
-			const struct member_shape *shape, struct err *err)
-{
-	const char *place = config->store_place;
-	bool existed = page_journal_exists(place, member->name);
-	unsigned missing = 0;
-	char name[96];
-
-	for (unsigned i = 0; i < member->drive_count; i++) {
-		snprintf(name, sizeof name, "%s-drive%02u", member->name, i);
-		bool found = store_file_exists(place, name);
-		missing += !found;
-		if (!existed && found) {
-			err_set(err, -ENOENT,
-				"drive %s exists in %s but its page map %s.pagemap does not", name,
-				place, member->name);
-			err_hint(err, "restore the page map, or remove the drives to begin anew");
-			return -ENOENT;
-		}
-	}
-	int rc = page_journal_open(place, shape, member->page_count, &member->journal, err);
-	if (rc == 0 && missing && page_journal_is_ready(member->journal)) {
-		rc = err_set(err, -ENOENT, "%u of the %u drives of member %s are missing in %s",
-			     missing, member->drive_count, member->name, place);
-		err_hint(err, "restore them, or remove the directory to begin anew");
-	}
-	if (rc)
-		return rc;
-	member->stale_mask = page_journal_stale_mask(member->journal);
-	for (unsigned i = 0; i < member->active_count; i++)
-		member->slot_drive[i] = (uint8_t)page_journal_slot_drive(member->journal, i);
-	for (uint32_t page = 0; page < member->page_count; page++)
-		if (page_journal_owner(member->journal, page).used)
-			page_set_used(member, page);
-	return 0;
-}
-
 static int open_drives(struct loop *loop, struct member *member, const struct member_config *config,
 		       const struct drive_model *model, uint64_t seed, struct err *err)
 {
@@ -256,19 +225,22 @@ static int open_drives(struct loop *loop, struct member *member, const struct me
 			       kind);
 	for (unsigned i = 0; i < member->drive_count; i++) {
 		char name[96];
-		snprintf(name, sizeof name, "%s-drive%02u", member->name, i);
+		bool absent = member->absent_mask >> i & 1;
+		member_drive_name(member, i, name, sizeof name);
 		struct drive_config drive = {
 		    .name = name,
 		    .model = model,
 		    .size_bytes = config->drives.size_bytes,
 		    .timing = config->timing,
-		    .store = store,
+		    .store = absent ? &store_absent_ops : store,
 		    .store_place = config->store_place,
 		    .seed = seed ^ rng_stream_of(name),
 		};
 		int rc = drive_open(loop, &drive, &member->drives[i], err);
 		if (rc)
 			return rc;
+		if (absent)
+			drive_set_failed(member->drives[i], true);
 	}
 	return 0;
 }
@@ -332,8 +304,23 @@ static int shape_member(struct member *member, const struct member_config *confi
 	return member->used ? 0 : err_set(err, -ENOMEM, "no memory for member %s", member->name);
 }
 
+/* What the member was when it was last open. */
+static int open_store(struct member *member, const struct member_config *config,
+		      const struct raid_ops *raid, struct member_shape *shape,
+		      const struct member_origin *origin, struct err *err)
+{
+	int rc = member_open_journal(member, config->store_place, shape, origin, err);
+	if (rc)
+		return rc;
+	for (uint32_t page = 0; page < member->page_count; page++)
+		if (page_journal_owner(member->journal, page).used)
+			page_set_used(member, page);
+	return member_assemble(member, config->store_place, raid, err);
+}
+
 static int member_build(struct loop *loop, struct member *member,
-			const struct member_config *config, uint64_t seed, struct err *err)
+			const struct member_config *config, const struct member_origin *origin,
+			uint64_t seed, struct err *err)
 {
 	const struct raid_ops *raid = raid_find(raid_level_names[config->raid]);
 	const struct drive_model *model = drive_model_find(drive_model_names[config->drives.model]);
@@ -341,7 +328,7 @@ static int member_build(struct loop *loop, struct member *member,
 	member->raid_name = raid->name;
 	snprintf(member->name, sizeof member->name, "%s", config->name);
 	int rc = shape_member(member, config, raid, model, err);
-	if (rc == 0 && config->store_kind && strcmp(config->store_kind, "file") == 0) {
+	if (rc == 0 && origin) {
 		struct member_shape shape = {
 		    .member = member->name,
 		    .raid = raid->name,
@@ -351,7 +338,7 @@ static int member_build(struct loop *loop, struct member *member,
 		    .drive_bytes =
 			config->drives.size_bytes ? config->drives.size_bytes : model->size_bytes,
 		};
-		rc = open_journal(member, config, &shape, err);
+		rc = open_store(member, config, raid, &shape, origin, err);
 	}
 	if (rc == 0)
 		rc = open_drives(loop, member, config, model, seed, err);
@@ -360,13 +347,14 @@ static int member_build(struct loop *loop, struct member *member,
 	return rc ? rc : open_sweep(loop, member, config, raid, err);
 }
 
-int member_open(struct loop *loop, const struct member_config *config, uint64_t seed,
-		struct member **ret_member, struct err *err)
+int member_open(struct loop *loop, const struct member_config *config,
+		const struct member_origin *origin, uint64_t seed, struct member **ret_member,
+		struct err *err)
 {
 	struct member *member = calloc(1, sizeof *member);
 	if (!member)
 		return err_set(err, -ENOMEM, "no memory for member %s", config->name);
-	int rc = member_build(loop, member, config, seed, err);
+	int rc = member_build(loop, member, config, origin, seed, err);
 	if (rc) {
 		member_close(member);
 		return rc;

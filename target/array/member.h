@@ -11,6 +11,7 @@
 #include "target/array/array.h"
 #include "target/array/member_gate.h"
 #include "target/array/page_journal.h"
+#include "target/array/pool_identity.h"
 #include "target/array/sweep.h"
 
 struct member {
@@ -31,13 +32,22 @@ struct member {
 	uint8_t slot_drive[RAID_DRIVES_MAX];	    /* of each slot of the set, see sweep.h */
 	struct drive *slot_drives[RAID_DRIVES_MAX]; /* the same, as the set was opened */
 	struct sweep *sweep;
+	/* The journal could not note that a drive is stale: after a restart it would be believed,
+	 * so no write is acknowledged any more. */
+	bool unsafe;
+	/* of a member with a file store */
+	struct store_super identity; /* of its drives, but for what is each one's own */
+	uint64_t committed;	     /* drives with a smaller generation are out of date */
+	uint64_t absent_mask;	     /* drives (not slots) without a file that could be used */
 	uint32_t page_count, used_pages;
 	uint32_t next_page; /* where the search for a free one begins */
 	uint64_t *used;	    /* a bit a page */
 };
 
-int member_open(struct loop *loop, const struct member_config *config, uint64_t seed,
-		struct member **ret_member, struct err *err);
+/* ORIGIN: NULL without a file store. */
+int member_open(struct loop *loop, const struct member_config *config,
+		const struct member_origin *origin, uint64_t seed, struct member **ret_member,
+		struct err *err);
 struct member *member_close(struct member *member);
 void member_drain(struct member *member); /* see drive_drain */
 
@@ -46,5 +56,19 @@ int member_take_page(struct member *member, uint64_t volume, uint32_t volume_pag
 		     uint32_t *ret_page);
 int member_give_page(struct member *member, uint32_t page);
 int member_sync(struct member *member);
+
+/* ---- file stores (member_drives.c) ---- */
+
+/* Opens the page map of a member that comes from ORIGIN (member_store.c). */
+int member_open_journal(struct member *member, const char *place, struct member_shape *shape,
+			const struct member_origin *origin, struct err *err);
+void member_drive_name(const struct member *member, unsigned drive, char *out, size_t size);
+/* Finds the drive files, makes those of a new member, and says which may be used (stale_mask,
+ * absent_mask).  Refuses what the level does not cover. */
+int member_assemble(struct member *member, const char *place, const struct raid_ops *raid,
+		    struct err *err);
+/* An empty file in place of the one of a drive that failed and whose content does not count: it is
+ * missing, or out of date.  The drive returns, to be rebuilt. */
+int member_renew_drive(struct member *member, unsigned index, struct err *err);
 
 #endif

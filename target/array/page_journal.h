@@ -4,11 +4,10 @@
  * which of its drives has which slot of the RAID set, and which slots are stale.  One append-only
  * file a member, PLACE/MEMBER.pagemap.
  *
- * Layout: a 4 KiB header that names the member and its shape (a lab that changes the RAID level or
- * the number of drives would read garbage, so it is refused), then records of 32 bytes, each with
- * its own CRC32C and number.  A torn last record is what a crash in the middle of an append
- * leaves; it is cut off.  A bad record before a good one is damage, and refused.  Opening rewrites
- * the file when most of it is history, so it does not grow without end.
+ * Layout: a header that names the member, its pool and its shape (a lab that changes the RAID level
+ * or the number of drives would read garbage, so it is refused), then records (record_file.h says
+ * what of a crash is repaired and what is refused).  Opening rewrites the file when most of it is
+ * history, so it does not grow without end.
  *
  * A page of a volume moves to another member in this order: the new page is noted there as coming;
  * the content is copied and flushed; the new page is noted as owner with the next generation; the
@@ -27,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "target/drive/store_super.h"
 
 struct page_journal;
 
@@ -36,6 +36,7 @@ struct member_shape {
 	const char *raid;
 	unsigned drives, spares;
 	uint64_t chunk_bytes, drive_bytes;
+	uint8_t pool_uuid[STORE_UUID_BYTES], member_uuid[STORE_UUID_BYTES];
 };
 
 struct page_owner {
@@ -63,6 +64,10 @@ bool page_journal_exists(const char *place, const char *member);
 /* Ready: all drives were made once, so a missing one is a lost one. */
 bool page_journal_is_ready(const struct page_journal *journal);
 int page_journal_set_ready(struct page_journal *journal);
+/* The member takes part in the start of that number (pool_identity.h), which is larger than all
+ * before; durable at once. */
+int page_journal_start(struct page_journal *journal, uint64_t start);
+uint64_t page_journal_last_start(const struct page_journal *journal); /* 0: none */
 
 struct page_owner page_journal_owner(const struct page_journal *journal, uint32_t page);
 int page_journal_take(struct page_journal *journal, uint32_t page, uint64_t volume,

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int pool_open(struct loop *loop, const struct pool_config *config, uint64_t seed,
-	      struct pool **ret_pool, struct err *err)
+int pool_open(struct loop *loop, const struct pool_config *config, const char *lab_name,
+	      uint64_t seed, struct pool **ret_pool, struct err *err)
 {
 	const struct member_config *members = config->members.items;
 	if (config->members.count == 0 || config->members.count > POOL_MEMBERS_MAX)
@@ -19,13 +19,15 @@ int pool_open(struct loop *loop, const struct pool_config *config, uint64_t seed
 	if (!pool)
 		return err_set(err, -ENOMEM, "no memory for pool %s", config->name);
 	snprintf(pool->name, sizeof pool->name, "%s", config->name);
-	for (size_t i = 0; i < config->members.count; i++) {
-		int rc = member_open(loop, &members[i], seed, &pool->members[i], err);
-		if (rc) {
-			pool_close(pool);
-			return rc;
-		}
-		pool->member_count++;
+	int rc = pool_identity_begin(config, lab_name, &pool->identity, err);
+	for (unsigned i = 0; rc == 0 && i < config->members.count; i++) {
+		rc = member_open(loop, &members[i], pool_identity_origin(pool->identity, i), seed,
+				 &pool->members[i], err);
+		pool->member_count += rc == 0;
+	}
+	if (rc) {
+		pool_close(pool);
+		return rc;
 	}
 	*ret_pool = pool;
 	return 0;
@@ -35,8 +37,14 @@ struct pool *pool_close(struct pool *pool)
 {
 	if (!pool)
 		return NULL;
+	uint32_t used_pages[POOL_MEMBERS_MAX] = {0};
+	for (unsigned i = 0; i < pool->member_count; i++)
+		used_pages[i] = pool->members[i]->used_pages;
+	if (pool->identity)
+		pool_identity_end(pool->identity, used_pages);
 	for (unsigned i = 0; i < pool->member_count; i++)
 		member_close(pool->members[i]);
+	pool_identity_free(pool->identity);
 	free(pool);
 	return NULL;
 }

@@ -6,6 +6,7 @@
 #define SANLAB_TARGET_ARRAY_POOL_H
 
 #include "target/array/member.h"
+#include "target/array/pool_identity.h"
 #include "target/array/pool_status.h"
 
 enum { VOLUME_MEMBERS_MAX = 3 }; /* over which a volume is spread while they have room */
@@ -14,10 +15,16 @@ struct pool {
 	char name[64];
 	struct member *members[POOL_MEMBERS_MAX];
 	unsigned member_count;
+	struct pool_identity *identity;
 };
 
-int pool_open(struct loop *loop, const struct pool_config *config, uint64_t seed,
-	      struct pool **ret_pool, struct err *err);
+int pool_open(struct loop *loop, const struct pool_config *config, const char *lab_name,
+	      uint64_t seed, struct pool **ret_pool, struct err *err);
+/* The last step of a start, when all volumes are open: checks the pages found against them, and
+ * from then on the pool serves (pool_identity.h). */
+struct volume;
+int pool_commit(struct pool *pool, struct volume *const *volumes, size_t volume_count,
+		struct err *err);
 struct pool *pool_close(struct pool *pool);
 
 /* The member for a volume's next page, given the pages it has on each already; -ENOSPC.

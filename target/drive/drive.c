@@ -52,6 +52,9 @@ static void drive_child_done(struct io *io)
 	if (status)
 		drive->counters.errors++;
 	freelist_give(&full->children, child);
+	/* The store is dead: so is the drive, until it gets another one. */
+	if (status == -ENODEV && !drive->failed)
+		drive_set_failed(drive, true);
 	io_complete(parent, status);
 }
 
@@ -153,6 +156,7 @@ int drive_open(struct loop *loop, const struct drive_config *config, struct driv
 	freelist_init(&full->children, sizeof(struct drive_child), DRIVE_IN_FLIGHT_MAX);
 	int rc = config->store->open(loop, config->store_place, config->name, size_bytes,
 				     &drive->store, err);
+	drive->bare_store = drive->store;
 	if (rc == 0 && config->timing == DRIVE_TIMING_MODELLED) {
 		rc = drive_model_open(loop, config->model, config->seed, drive->store,
 				      &drive->model);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "target/drive/vfs.h"
 
 enum { NVRAM_PAGE_BYTES = 4096 };
 
@@ -39,7 +40,7 @@ static int open_file(const char *place, const char *name, struct nvram *nvram, s
 	nvram->found = status.st_size > 0;
 	nvram->bytes = MAX_OF(nvram->bytes, (size_t)status.st_size);
 	/* Its blocks are taken now: a store into a hole of a full file system would be SIGBUS. */
-	int rc = -posix_fallocate(nvram->fd, 0, (off_t)nvram->bytes);
+	int rc = vfs->allocate(nvram->fd, 0, (off_t)nvram->bytes) ? -errno : 0;
 	return rc ? err_set(err, rc, "cannot make %s of %zu bytes: %s", path, nvram->bytes,
 			    strerror(-rc))
 		  : 0;
@@ -82,5 +83,5 @@ int nvram_sync(struct nvram *nvram, size_t offset, size_t length)
 	if (nvram->fd < 0)
 		return 0;
 	size_t first = offset / NVRAM_PAGE_BYTES * NVRAM_PAGE_BYTES;
-	return msync(nvram->memory + first, offset + length - first, MS_SYNC) ? -errno : 0;
+	return vfs->sync_memory(nvram->memory + first, offset + length - first) ? -errno : 0;
 }

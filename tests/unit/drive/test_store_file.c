@@ -21,7 +21,7 @@
 #include "base/bytes.h"
 #include "target/drive/drive.h"
 
-enum { SIZE_BYTES = 1 << 20, SUPER_BYTES = 4096 };
+enum { SIZE_BYTES = 1 << 20, SUPER_BYTES = 8192 };
 
 static struct loop *loop;
 static char place[64];

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pools on file stores: members that were lost, restored from old copies or swapped are refused,
+ * new ones are welcome, crashes between the two steps of a start are survived; drive files that
+ * are missing, foreign or old are out as far as the RAID level covers it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "target/array/volume.h"
+#include "target/drive/vfs.h"
+#include "tests/unit/array/lab.h"
+
+#define P POOL_PAGE_BYTES
+
+enum { DRIVES = 4, PLACES = 6 };
+
+static struct lab lab;
+static char root[64], places[PLACES][80];
+
+/* ---- files ---- */
+
+static const char *path_of(const char *dir, const char *name)
+{
+	static char paths[4][200];
+	static unsigned turn;
+	char *path = paths[turn++ % 4];
+	snprintf(path, sizeof paths[0], "%s/%s", dir, name);
+	return path;
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	struct stat status;
+	int in = open(from, O_RDONLY), out = open(to, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_true(in >= 0 && out >= 0);
+	assert_int_equal(fstat(in, &status), 0);
+	assert_int_equal(ftruncate(out, status.st_size), 0);
+	/* Sparse, as the files are. */
+	for (off_t at = 0; (at = lseek(in, at, SEEK_DATA)) >= 0;) {
+		off_t end = lseek(in, at, SEEK_HOLE);
+		assert_int_equal(lseek(out, at, SEEK_SET), at);
+		while (at < end)
+			assert_true(sendfile(out, in, &at, (size_t)(end - at)) > 0);
+	}
+	close(in);
+	close(out);
+}
+
+static void remove_dir(const char *path)
+{
+	DIR *dir = opendir(path);
+	for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
+		(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+static void copy_dir(const char *from, const char *to)
+{
+	remove_dir(to);
+	assert_int_equal(mkdir(to, 0700), 0);
+	DIR *dir = opendir(from);
+	assert_non_null(dir);
+	for (const struct dirent *entry; (entry = readdir(dir));)
+		if (entry->d_name[0] != '.')
+			copy_file(path_of(from, entry->d_name), path_of(to, entry->d_name));
+	closedir(dir);
+}
+
+/* ---- labs ---- */
+
+static void add_member(const char *name, const char *place, const char *raid)
+{
+	struct member_config *member = lab_member(&lab, name, raid, DRIVES, 64 * MIB);
+	member->store_kind = "file";
+	member->store_place = place;
+}
+
+static void describe(unsigned members)
+{
+	static const char *const names[] = {"m1", "m2", "m3"};
+	lab_init(&lab);
+	for (unsigned i = 0; i < members; i++)
+		add_member(names[i], places[i], "raid10");
+	lab_volume(&lab, "a", 8 * P, true);
+}
+
+static void open_lab(void)
+{
+	struct err err = {0};
+	if (lab_open(&lab, &err))
+		fail_msg("%s", err.what);
+}
+
+static void refused(int rc, const char *what)
+{
+	struct err err = {0};
+	assert_int_equal(lab_open(&lab, &err), rc);
+	if (!strstr(err.what, what))
+		fail_msg("'%s' is not in '%s'", what, err.what);
+	assert_true(err.hint[0] != 0);
+}
+
+static void write_pages(uint8_t value)
+{
+	uint8_t data[4096];
+	memset(data, value, sizeof data);
+	for (uint64_t i = 0; i < 8; i++)
+		assert_int_equal(lab_io(&lab, "a", IO_WRITE, i * P, data, sizeof data), 0);
+}
+
+static void expect_pages(uint8_t value)
+{
+	uint8_t data[4096], wanted[4096];
+	memset(wanted, value, sizeof wanted);
+	for (uint64_t i = 0; i < 8; i++) {
+		assert_int_equal(lab_io(&lab, "a", IO_READ, i * P, data, sizeof data), 0);
+		assert_memory_equal(data, wanted, sizeof data);
+	}
+}
+
+/* A process that dies keeps what it wrote: these tests need no slow disk. */
+static int sync_nothing(int fd)
+{
+	return 0;
+}
+
+static struct vfs_ops fast;
+
+static int setup(void **state)
+{
+	fast = vfs_system;
+	fast.sync = sync_nothing;
+	vfs = &fast;
+	snprintf(root, sizeof root, "/tmp/sanlab-pool-XXXXXX");
+	if (!mkdtemp(root))
+		return -1;
+	for (unsigned i = 0; i < PLACES; i++)
+		snprintf(places[i], sizeof places[i], "%s/s%u", root, i);
+	log_set_level(LOG_LEVEL_ERROR);
+	describe(2);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	vfs = &vfs_system;
+	for (unsigned i = 0; i < PLACES; i++)
+		remove_dir(places[i]);
+	return rmdir(root);
+}
+
+/* ---- members ---- */
+
+static void lost_member(void **state)
+{
+	open_lab();
+	write_pages(1);
+	lab_close(&lab);
+	assert_int_equal(rename(places[1], places[4]), 0);
+	refused(-ENOENT, "the store of member m2");
+	assert_int_equal(access(places[1], F_OK), -1); /* nothing was made */
+	assert_int_equal(mkdir(places[1], 0700), 0);   /* as of a file system not mounted */
+	refused(-ENOENT, "is empty, but member m1 knows it");
+	assert_int_equal(rmdir(places[1]), 0);
+	assert_int_equal(rename(places[4], places[1]), 0);
+	open_lab();
+	expect_pages(1);
+	lab_close(&lab);
+
+	/* The member's record alone is lost. */
+	unlink(path_of(places[1], "m2.pool"));
+	refused(-ENOENT, "m2");
+}
+
+static void old_copy_of_a_member(void **state)
+{
+	open_lab();
+	write_pages(1);
+	lab_close(&lab);
+	copy_dir(places[1], places[4]);
+	open_lab();
+	write_pages(2);
+	lab_close(&lab);
+	copy_dir(places[1], places[5]);
+	copy_dir(places[4], places[1]);
+	refused(-ESTALE, "older than its pool");
+	copy_dir(places[5], places[1]);
+	open_lab();
+	expect_pages(2);
+	lab_close(&lab);
+}
+
+static void old_parts_of_a_member(void **state)
+{
+	static const char *const parts[] = {"m2.pool", "m2.pagemap"};
+	open_lab();
+	write_pages(1);
+	lab_close(&lab);
+	copy_dir(places[1], places[4]);
+	open_lab();
+	write_pages(2);
+	lab_close(&lab);
+	copy_dir(places[1], places[5]);
+	for (unsigned i = 0; i < ARRAY_SIZE(parts); i++) {
+		copy_file(path_of(places[4], parts[i]), path_of(places[1], parts[i]));
+		refused(-ESTALE, "m2");
+		copy_dir(places[5], places[1]); /* a refused start may have left a mark */
+	}
+	open_lab();
+	expect_pages(2);
+	lab_close(&lab);
+}
+
+static void foreign_member(void **state)
+{
+	open_lab();
+	lab_close(&lab);
+	lab.members[0].store_place = places[1];
+	lab.members[1].store_place = places[0];
+	refused(-EMEDIUMTYPE, "has nothing of member m1 but the store of member m2");
+	describe(2);
+	lab.members[1].name = "renamed";
+	refused(-EMEDIUMTYPE, "has nothing of member renamed but the store of member m2");
+
+	describe(2);
+	lab.members[0].store_place = places[2];
+	lab.members[1].store_place = places[3];
+	open_lab(); /* another pool altogether */
+	lab_close(&lab);
+	lab.members[1].store_place = places[1];
+	refused(-EMEDIUMTYPE, "not of the pool that member m1 belongs to");
+	describe(2);
+	open_lab();
+	lab_close(&lab);
+}
+
+static void members_come_and_go(void **state)
+{
+	open_lab();
+	write_pages(1);
+	lab_close(&lab);
+	describe(3);
+	open_lab();
+	expect_pages(1);
+	lab_close(&lab);
+	describe(2); /* m3 was empty at an orderly end */
+	open_lab();
+	expect_pages(1);
+	lab_close(&lab);
+	describe(3); /* and is not what it was any more */
+	refused(-ESTALE, "m3");
+	remove_dir(places[2]);
+	open_lab();
+	expect_pages(1);
+	lab_close(&lab);
+	describe(1);
+	refused(-ENOENT, "has a member m2");
+	describe(3);
+	lab.members[1].store_kind = "memory";
+	refused(-ENOENT, "has a member m2");
+}
+
+/* ---- crashes within a start ---- */
+
+static unsigned calls_left;
+
+static bool crash_now(void)
+{
+	return calls_left == 0 || --calls_left == 0;
+}
+
+static int crash_sync(int fd)
+{
+	if (crash_now())
+		_exit(7);
+	return 0;
+}
+
+static int crash_rename(const char *from, const char *to)
+{
+	if (crash_now())
+		_exit(7);
+	return rename(from, to);
+}
+
+/* True: the start came to its end. */
+static bool start_with_crash(unsigned at_call)
+{
+	int status;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct vfs_ops ops = fast;
+		struct err err = {0};
+		ops.sync = crash_sync;
+		ops.rename = crash_rename;
+		calls_left = at_call;
+		vfs = &ops;
+		_exit(lab_open(&lab, &err) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_not_equal(WEXITSTATUS(status), 1);
+	return WEXITSTATUS(status) == 0;
+}
+
+/* A crash at any place of the first start, of a later one, and of one with a new member. */
+static void crash_at_each_step(void **state)
+{
+	for (unsigned part = 0; part < 3; part++) {
+		bool ended = false;
+		for (unsigned at = 1; !ended; at++) {
+			assert_true(at < 200);
+			describe(2);
+			if (part == 0)
+				for (unsigned i = 0; i < 3; i++)
+					remove_dir(places[i]);
+			if (part == 2) {
+				remove_dir(places[2]);
+				remove_dir(places[0]);
+				remove_dir(places[1]);
+				open_lab();
+				write_pages(3);
+				lab_close(&lab);
+				describe(3);
+			}
+			ended = start_with_crash(at);
+			open_lab();
+			if (part == 2)
+				expect_pages(3);
+			if (part == 1)
+				expect_pages(4);
+			lab_close(&lab);
+		}
+		open_lab();
+		write_pages(4);
+		lab_close(&lab);
+	}
+}
+
+/* ---- drives ---- */
+
+static const char *drive_name(unsigned drive)
+{
+	static char names[4][40];
+	static unsigned turn;
+	char *name = names[turn++ % 4];
+	snprintf(name, sizeof names[0], "m1-drive%02u.drive", drive);
+	return name;
+}
+
+static const char *drive_path(const char *dir, unsigned drive)
+{
+	return path_of(dir, drive_name(drive));
+}
+
+static struct member *member(void)
+{
+	return group_member_at(lab.open, 0);
+}
+
+static void missing_drives(void **state)
+{
+	describe(1);
+	open_lab();
+	write_pages(1);
+	lab_close(&lab);
+
+	assert_int_equal(rename(drive_path(places[0], 1), drive_path(root, 1)), 0);
+	open_lab(); /* drive 0 of the mirror has it all */
+	assert_true(member_drive(member(), 1)->failed);
+	assert_false(member_drive_is_good(member(), 1));
+	expect_pages(1);
+	write_pages(2);
+	lab_close(&lab);
+	assert_int_equal(access(drive_path(places[0], 1), F_OK), -1);
+
+	/* Back again, it has missed writes. */
+	assert_int_equal(rename(drive_path(root, 1), drive_path(places[0], 1)), 0);
+	open_lab();
+	assert_false(member_drive(member(), 1)->failed);
+	assert_false(member_drive_is_good(member(), 1));
+	expect_pages(2);
+	lab_close(&lab);
+
+	/* The other half of the same mirror: nothing is left of the content. */
+	assert_int_equal(rename(drive_path(places[0], 0), drive_path(root, 0)), 0);
+	refused(-ENODEV, "drive 0 (missing)");
+	assert_int_equal(rename(drive_path(root, 0), drive_path(places[0], 0)), 0);
+	open_lab();
+	expect_pages(2);
+	lab_close(&lab);
+}
+
+static void old_drive(void **state)
+{
+	describe(1);
+	open_lab();
+	write_pages(1);
+	lab_close(&lab);
+	copy_file(drive_path(places[0], 2), drive_path(root, 2));
+	copy_file(drive_path(places[0], 3), drive_path(root, 3));
+	open_lab();
+	write_pages(2);
+	lab_close(&lab);
+	copy_file(drive_path(root, 2), drive_path(places[0], 2));
+	open_lab();
+	assert_false(member_drive(member(), 2)->failed);
+	assert_false(member_drive_is_good(member(), 2));
+	expect_pages(2);
+	lab_close(&lab);
+	copy_file(drive_path(root, 3), drive_path(places[0], 3));
+	refused(-ENODEV, "an older copy");
+	unlink(drive_path(root, 2));
+	unlink(drive_path(root, 3));
+}
+
+static void foreign_drives(void **state)
+{
+	describe(1);
+	open_lab();
+	write_pages(1);
+	lab_close(&lab);
+	lab.members[0].store_place = places[1];
+	open_lab();
+	write_pages(9);
+	lab_close(&lab);
+	describe(1);
+
+	/* Of another pool, under the right name; then drive 0 in the place of drive 1. */
+	copy_dir(places[0], places[4]);
+	copy_file(drive_path(places[1], 1), drive_path(places[0], 1));
+	open_lab();
+	assert_true(member_drive(member(), 1)->failed);
+	expect_pages(1);
+	lab_close(&lab);
+	copy_dir(places[4], places[0]);
+	copy_file(drive_path(places[0], 0), drive_path(places[0], 1));
+	open_lab();
+	assert_true(member_drive(member(), 1)->failed);
+	expect_pages(1);
+	struct err err = {0};
+	assert_int_equal(member_renew_drive(member(), 1, &err), -EEXIST);
+	lab_close(&lab);
+
+	copy_dir(places[4], places[0]);
+	assert_int_equal(truncate(drive_path(places[0], 1), 65536), 0);
+	open_lab();
+	assert_true(member_drive(member(), 1)->failed);
+	expect_pages(1);
+	lab_close(&lab);
+
+	copy_dir(places[4], places[0]);
+	copy_file(drive_path(places[1], 0), drive_path(places[0], 0));
+	copy_file(drive_path(places[1], 1), drive_path(places[0], 1));
+	refused(-ENODEV, "drive 0 (belongs elsewhere: drive 0 of member m1");
+}
+
+static void new_drive(void **state)
+{
+	struct err err = {0};
+
+	describe(1);
+	open_lab();
+	write_pages(1);
+	assert_int_equal(member_renew_drive(member(), 1, &err), -EBUSY);
+	lab_close(&lab);
+	unlink(drive_path(places[0], 1));
+	open_lab();
+	err = (struct err){0};
+	if (member_renew_drive(member(), 1, &err))
+		fail_msg("%s", err.what);
+	assert_false(member_drive(member(), 1)->failed);
+	expect_pages(1);
+	lab_close(&lab);
+	open_lab();
+	assert_false(member_drive(member(), 1)->failed);
+	expect_pages(1);
+	lab_close(&lab);
+}
+
+/* ---- volumes ---- */
+
+static void volumes_change(void **state)
+{
+	open_lab();
+	write_pages(1);
+	lab_close(&lab);
+	lab.volumes[0].name = "b"; /* renamed: a new, empty volume */
+	open_lab();
+	assert_int_equal(volume_allocated_bytes(group_find_volume(lab.open, "b")), 0);
+	struct pool *pool = group_find_volume(lab.open, "b")->pool;
+	assert_string_equal(pool_identity_volume(pool->identity, rng_stream_of("a")), "a");
+	lab_close(&lab);
+	describe(2);
+	open_lab();
+	expect_pages(1);
+	lab_close(&lab);
+
+	lab.volumes[0].size_bytes = 7 * P;
+	refused(-EFBIG, "volume a has data up to 120 MiB");
+	describe(2);
+	lab.volumes[0].size_bytes = 9 * P;
+	open_lab();
+	expect_pages(1);
+	assert_int_equal(lab_io(&lab, "a", IO_UNMAP, 6 * P, NULL, 2 * P), 0);
+	lab_close(&lab);
+	lab.volumes[0].size_bytes = 6 * P;
+	open_lab();
+	lab_close(&lab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(lost_member, setup, teardown),
+	    cmocka_unit_test_setup_teardown(old_copy_of_a_member, setup, teardown),
+	    cmocka_unit_test_setup_teardown(old_parts_of_a_member, setup, teardown),
+	    cmocka_unit_test_setup_teardown(foreign_member, setup, teardown),
+	    cmocka_unit_test_setup_teardown(members_come_and_go, setup, teardown),
+	    cmocka_unit_test_setup_teardown(crash_at_each_step, setup, teardown),
+	    cmocka_unit_test_setup_teardown(missing_drives, setup, teardown),
+	    cmocka_unit_test_setup_teardown(old_drive, setup, teardown),
+	    cmocka_unit_test_setup_teardown(foreign_drives, setup, teardown),
+	    cmocka_unit_test_setup_teardown(new_drive, setup, teardown),
+	    cmocka_unit_test_setup_teardown(volumes_change, setup, teardown),
+	};
+	return cmocka_run_group_tests_name("pool_identity", tests, NULL, NULL);
+}

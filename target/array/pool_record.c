@@ -146,7 +146,7 @@ int pool_record_read(const char *place, const char *member, struct pool_record *
 		     struct err *err)
 {
 	char path[PATH_MAX];
-	size_t size;
+	size_t size = 0;
 
 	if (record_path(path, sizeof path, place, member))
 		return err_set(err, -ENAMETOOLONG, "the name of member %s in %s is too long",

@@ -30,7 +30,7 @@ struct drive_child {
 	struct io *parent;
 };
 
-static const struct store_ops *const stores[] = {&store_memory_ops, &store_file_ops};
+static const struct store_ops *const stores[] = {&store_memory_ops, &store_file_ops, &store_discard_ops};
 
 const struct store_ops *store_find(const char *name)
 {

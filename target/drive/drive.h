@@ -26,6 +26,7 @@ struct store_ops {
 };
 extern const struct store_ops store_memory_ops;
 extern const struct store_ops store_file_ops;
+extern const struct store_ops store_discard_ops;
 const struct store_ops *store_find(const char *name); /* NULL: no such store */
 /* Is there already a file of that drive?  The owner of a set of drives must know, because opening
  * a drive whose file was lost would make an empty one. */

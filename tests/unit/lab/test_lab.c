@@ -468,12 +468,13 @@ static const struct error_case group_cases[] = {
     {M1 "portals=[]", "member 'm1' has no portals; the group portal only redirects to members "
 		      "(style equallogic)"},
     {M1 "store=memroy", "'store' is of the unknown kind 'memroy'; did you mean 'memory'? allowed: "
-			"memory, {file: DIR}"},
-    {M1 "store=tape", "'store' is of the unknown kind 'tape'; allowed: memory, {file: DIR}"},
+			"memory, {file: DIR}, discard"},
+    {M1 "store=tape",
+     "'store' is of the unknown kind 'tape'; allowed: memory, {file: DIR}, discard"},
     {M1 "store=file", "a file store needs its directory: store: {file: DIR}"},
     {M1 "store={file: }", "a file store needs its directory: store: {file: DIR}"},
-    {M1 "store={file: a, more: b}", "'store' must be memory or {file: DIR}"},
-    {M1 "store=[]", "'store' must be memory or {file: DIR}"},
+    {M1 "store={file: a, more: b}", "'store' must be memory, {file: DIR} or discard"},
+    {M1 "store=[]", "'store' must be memory, {file: DIR} or discard"},
     {"group.pools.1={name: default, members: []}", "pool 'default' has no members"},
 };
 

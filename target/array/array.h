@@ -109,7 +109,7 @@ void group_config_check(struct cfg *cfg, struct group_config *config);
 
 extern const char *const raid_level_names[]; /* NULL-terminated */
 
-enum { RAID_DRIVES_MAX = 64 };
+enum { RAID_DRIVES_MAX = 64, RAID_DISTRIBUTED_SPARES = 2 };
 
 struct raid_config {
 	struct drive *const *drives; /* active drives, without spares */
@@ -125,11 +125,14 @@ struct raid_config {
 	 * crash (no write hole); NULL where nothing outlives the process.  The set recovers from it
 	 * when it is opened. */
 	struct nvram *journal;
+	/* Slot + 1 whose content is on that distributed spare (see raid_protection), 0: none.  It
+	 * is not complete when the slot is stale as well. */
+	uint8_t spared[RAID_DISTRIBUTED_SPARES];
 };
 
-/* Background work on a set goes unit by unit: a stripe of a parity level, a row of chunks over all
- * mirrors.  A unit excludes updates of the same place while it runs, so it always sees, and leaves,
- * consistent content. */
+/* Background work on a set goes unit by unit: a row of stripes over all sets side by side, or one
+ * stripe where they are declustered.  A unit excludes updates of the same place while it runs, so
+ * it always sees, and leaves, consistent content. */
 enum raid_unit_kind {
 	RAID_UNIT_REBUILD, /* work out what SLOT should hold there and write it */
 	RAID_UNIT_VERIFY,  /* read everything; rewrite what is wrong or cannot be read */
@@ -142,8 +145,11 @@ struct raid_unit {
 	void (*done)(struct raid_unit *unit);
 	void *owner;
 	/* valid in done */
-	int status; /* 0; -EIO: too little is left to work it out; -ENODEV: SLOT's drive failed;
-		     * -EBUSY: no memory just now, to be tried again */
+	/* 0; -EIO: too little is left to work it out (a column that could not be rebuilt is noted,
+	 * reads of it end with -EIO until it is written or can be worked out again); -ENODEV:
+	 * SLOT's drive failed or missed an update; -EBUSY: no memory or space just now, to be
+	 * tried again */
+	int status;
 	uint64_t moved_bytes; /* read and written: what a rate limit counts */
 	unsigned repaired;    /* VERIFY: drives that got something rewritten */
 	bool inconsistent;    /* VERIFY: redundancy did not fit although all could be read */
@@ -154,12 +160,14 @@ struct raid_unit {
 struct raid_protection {
 	unsigned group_drives;
 	unsigned tolerance;
-	/* Drives whose content fits into spare space spread over the others: slot_replace with no
-	 * drive rebuilds a slot there, and later with a drive moves it back. */
+	/* Drives whose content fits into spare space spread over the others, at most
+	 * RAID_DISTRIBUTED_SPARES: slot_replace with no drive has a slot rebuilt there, on the
+	 * lowest such spare that is free, and later with a drive moved back.  What spare space
+	 * held before is not cleared, so every unit has to be rebuilt. */
 	unsigned distributed_spares;
 };
 
-/* One level: one file (raid10.c, raid5.c which serves RAID 50 as striped sets, raid0.c).
+/* One level: one file, behind one table (raid.c).
  * Drives fail and answer errors at any time: a set of a redundant level goes on as long as the
  * level's tolerance allows, and beyond it ends requests to the affected ranges with -EIO. */
 struct raid_ops {
@@ -171,6 +179,8 @@ struct raid_ops {
 	/* Usable bytes of a set whose drives have DRIVE_BYTES each. */
 	uint64_t (*usable_bytes)(unsigned drive_count, uint64_t drive_bytes, uint64_t chunk_bytes);
 	struct raid_protection (*protection)(unsigned drive_count);
+	/* What raid_config.journal needs at least. NULL: the level has no use for one. */
+	size_t (*journal_bytes)(unsigned drive_count, uint64_t chunk_bytes);
 	/* ---- of an open set; NULL for a level without redundancy ---- */
 	/* Unit U holds the set's bytes from U * size_bytes / unit_count on, and all that protects
 	 * them. */
@@ -183,8 +193,19 @@ struct raid_ops {
 	 * nothing. */
 	void (*slot_replace)(struct io_layer *layer, unsigned slot, struct drive *drive);
 	void (*slot_good)(struct io_layer *layer, unsigned slot);
+	/* The first unit at or after FROM in which a write failed half-way, or of which something
+	 * could not be rebuilt: to be verified, which cures what can be cured.  UINT64_MAX: none. */
+	uint64_t (*dirty_unit)(const struct io_layer *layer, uint64_t from);
 };
 const struct raid_ops *raid_find(const char *name);
+
+/* EqualLogic's division of an array's drives by RAID policy ("raid10", ...): the documented ones
+ * only.  -ENOENT: nothing is known of that policy with so many drives. */
+struct raid_equallogic {
+	unsigned active, spares;
+	unsigned sets; /* the active drives are divided into */
+};
+int raid_equallogic_layout(const char *policy, unsigned drives, struct raid_equallogic *ret_layout);
 
 /* ---- the running array ---- */
 

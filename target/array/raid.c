@@ -8,9 +8,14 @@
 #include "target/array/raid_set.h"
 
 /* In the order of `levels`: the lab file's `raid:` is an index into it. */
-const char *const raid_level_names[] = {"raid0", "raid10", "raid5", "raid50", NULL};
+const char *const raid_level_names[] = {
+    "raid0", "raid1", "raid10", "raid5", "raid50", "raid6", "raid60", "adapt", NULL,
+};
 
-static const struct raid_ops *const levels[] = {&raid0_ops, &raid10_ops, &raid5_ops, &raid50_ops};
+static const struct raid_ops *const levels[] = {
+    &raid0_ops,	 &raid1_ops, &raid10_ops, &raid5_ops,
+    &raid50_ops, &raid6_ops, &raid60_ops, &adapt_ops,
+};
 
 _Static_assert(ARRAY_SIZE(levels) + 1 == ARRAY_SIZE(raid_level_names), "one name a level");
 

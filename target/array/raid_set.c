@@ -4,13 +4,10 @@
  */
 #include "target/array/raid_set.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <isa-l/raid.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/simd.h"
 
 enum { CHUNK_MIN_BYTES = 4096, CHUNK_MAX_BYTES = 16 << 20, CHUNK_STEP_BYTES = 512 };
 
@@ -53,12 +50,14 @@ void raid_set_done(struct raid_set *set)
 	part_pool_done(&set->parts);
 }
 
-void raid_mark_stale(struct raid_set *set, unsigned drive, bool durable)
+void raid_mark_stale(struct raid_set *set, unsigned drive)
 {
-	if (set->stale_mask >> drive & 1)
+	uint64_t bit = UINT64_C(1) << drive;
+	if (set->stale_mask & ~set->filling_mask & bit)
 		return;
-	set->stale_mask |= UINT64_C(1) << drive;
-	if (durable && set->stale)
+	set->stale_mask |= bit;
+	set->filling_mask &= ~bit;
+	if (set->stale)
 		set->stale(set->stale_arg, drive);
 }
 
@@ -74,7 +73,7 @@ static void flush_done(struct io *io)
 	int status = 0;
 
 	if (io->status && set->covered(set, part->first))
-		raid_mark_stale(set, part->first, true);
+		raid_mark_stale(set, part->first);
 	else if (io->status)
 		status = -EIO;
 	part_end(&set->parts, part, status);
@@ -94,18 +93,9 @@ void raid_flush(struct raid_set *set, struct io *io)
 		part->first = i;
 		part->io.done = flush_done;
 		part->io.owner = set;
-		if (raid_usable(set, i))
+		if (raid_takes(set, i))
 			io_submit(&set->drives[i]->layer, &part->io);
 		else
 			part_end(&set->parts, part, set->covered(set, i) ? 0 : -EIO);
 	}
-}
-
-void raid_xor(void **sources_and_room, unsigned count, void *to, uint64_t size)
-{
-	assert(count >= 2);
-	sources_and_room[count] = to;
-	int rc = xor_gen((int)count + 1, (int)size, sources_and_room);
-	simd_done();
-	assert(rc == 0);
 }

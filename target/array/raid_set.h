@@ -13,7 +13,8 @@
 #include "target/array/array.h"
 #include "target/array/part.h"
 
-extern const struct raid_ops raid0_ops, raid10_ops, raid5_ops, raid50_ops;
+extern const struct raid_ops raid0_ops, raid1_ops, raid10_ops, raid5_ops, raid50_ops, raid6_ops,
+    raid60_ops, adapt_ops;
 
 struct raid_set {
 	struct io_layer layer;
@@ -23,6 +24,7 @@ struct raid_set {
 	/* Has the set all of its data without this drive, as things stand? */
 	bool (*covered)(const struct raid_set *set, unsigned drive);
 	uint64_t stale_mask;
+	uint64_t filling_mask; /* stale ones that are being rebuilt: they take every update */
 	void (*stale)(void *arg, unsigned drive);
 	void *stale_arg;
 	struct part_pool parts;
@@ -41,15 +43,19 @@ static inline bool raid_usable(const struct raid_set *set, unsigned drive)
 	return !(set->stale_mask >> drive & 1) && !set->drives[drive]->failed;
 }
 
-/* The drive missed a write.  DURABLE: and the set goes on without it, also after a restart. */
-void raid_mark_stale(struct raid_set *set, unsigned drive, bool durable);
-/* Sends FLUSH to every usable drive; the set goes on without those that answer an error. */
+/* Can it be written? */
+static inline bool raid_takes(const struct raid_set *set, unsigned drive)
+{
+	return !((set->stale_mask & ~set->filling_mask) >> drive & 1) &&
+	       !set->drives[drive]->failed;
+}
+
+/* The drive missed a write that the rest of the set took. */
+void raid_mark_stale(struct raid_set *set, unsigned drive);
+/* Sends FLUSH to every drive that takes writes; the set goes on without those that answer an error.
+ */
 void raid_flush(struct raid_set *set, struct io *io);
 /* The status a set reports for a drive's. */
 int raid_status(int status);
-
-/* COUNT sources of SIZE bytes XORed into TO: ISA-L wants aligned memory, at least two sources,
- * and the destination last in the list. */
-void raid_xor(void **sources_and_room, unsigned count, void *to, uint64_t size);
 
 #endif

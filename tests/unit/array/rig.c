@@ -68,8 +68,9 @@ static const struct io_layer_ops fault_ops = {
 static void told_stale(void *arg, unsigned drive)
 {
 	struct rig *rig = arg;
-	assert_false(rig->stale_told >> drive & 1);
+	assert_false((rig->stale_told & ~rig->filling) >> drive & 1);
 	rig->stale_told |= UINT64_C(1) << drive;
+	rig->filling &= ~(UINT64_C(1) << drive);
 }
 
 /* Above the store, below the drive: the model, where there is one, is above it as well. */
@@ -90,8 +91,42 @@ static void insert_fault(struct rig *rig, unsigned index, uint64_t seed,
 				 0);
 }
 
-void rig_open(struct rig *rig, const char *level, unsigned drive_count, uint64_t drive_bytes,
-	      uint64_t chunk_bytes, enum drive_timing timing, uint64_t seed)
+static raid_shape *shape_of(const char *level)
+{
+	static const struct {
+		const char *level;
+		raid_shape *shape;
+	} shapes[] = {
+	    {"raid1", raid1_shape},   {"raid10", raid10_shape}, {"raid5", raid5_shape},
+	    {"raid50", raid50_shape}, {"raid6", raid6_shape},	{"raid60", raid60_shape},
+	    {"adapt", adapt_shape},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
+		if (strcmp(shapes[i].level, level) == 0)
+			return shapes[i].shape;
+	return NULL;
+}
+
+static void open_set(struct rig *rig)
+{
+	struct err err = {0};
+	struct raid_config config = {
+	    .drives = rig->drives,
+	    .drive_count = rig->drive_count,
+	    .chunk_bytes = rig->chunk_bytes,
+	    .stale_mask = rig->stale_told,
+	    .stale = told_stale,
+	    .stale_arg = rig,
+	    .journal = rig->journal.memory ? &rig->journal : NULL,
+	    .spared = {rig->spared[0], rig->spared[1]},
+	};
+	int rc = rig->ops->open(rig->loop, &config, &rig->set, &err);
+	if (rc)
+		fail_msg("%s over %u drives: %s", rig->ops->name, rig->drive_count, err.what);
+}
+
+static void open_all(struct rig *rig, const char *level, unsigned drive_count, uint64_t drive_bytes,
+		     uint64_t chunk_bytes, enum drive_timing timing, uint64_t seed, bool journaled)
 {
 	struct err err = {0};
 	*rig = (struct rig){.drive_count = drive_count};
@@ -111,20 +146,37 @@ void rig_open(struct rig *rig, const char *level, unsigned drive_count, uint64_t
 		assert_int_equal(drive_open(rig->loop, &plain, &rig->drives[i], &err), 0);
 		insert_fault(rig, i, seed, &config);
 	}
-	struct raid_config config = {
-	    .drives = rig->drives,
-	    .drive_count = drive_count,
-	    .chunk_bytes = chunk_bytes,
-	    .stale = told_stale,
-	    .stale_arg = rig,
-	};
-	const struct raid_ops *ops = raid_find(level);
-	assert_non_null(ops);
-	int rc = ops->open(rig->loop, &config, &rig->set, &err);
-	if (rc)
-		fail_msg("%s over %u drives: %s", level, drive_count, err.what);
+	rig->ops = raid_find(level);
+	assert_non_null(rig->ops);
+	rig->chunk_bytes = chunk_bytes;
+	if (shape_of(level))
+		rig->geometry =
+		    raid_geometry(shape_of(level), drive_count, drive_bytes, chunk_bytes);
+	if (journaled) {
+		size_t bytes = rig->ops->journal_bytes(drive_count, chunk_bytes);
+		assert_int_equal(nvram_open(NULL, "journal", bytes, &rig->journal, &err), 0);
+	}
+	open_set(rig);
 	assert_int_equal(rig->set->size_bytes,
-			 ops->usable_bytes(drive_count, drive_bytes, chunk_bytes));
+			 rig->ops->usable_bytes(drive_count, drive_bytes, chunk_bytes));
+}
+
+void rig_open(struct rig *rig, const char *level, unsigned drive_count, uint64_t drive_bytes,
+	      uint64_t chunk_bytes, enum drive_timing timing, uint64_t seed)
+{
+	open_all(rig, level, drive_count, drive_bytes, chunk_bytes, timing, seed, false);
+}
+
+void rig_open_journaled(struct rig *rig, const char *level, unsigned drive_count,
+			uint64_t drive_bytes, uint64_t chunk_bytes)
+{
+	open_all(rig, level, drive_count, drive_bytes, chunk_bytes, DRIVE_TIMING_NONE, 1, true);
+}
+
+void rig_reopen(struct rig *rig)
+{
+	rig->set->ops->free(rig->set);
+	open_set(rig);
 }
 
 void rig_close(struct rig *rig)
@@ -134,7 +186,41 @@ void rig_close(struct rig *rig)
 	rig->set->ops->free(rig->set);
 	for (unsigned i = 0; i < rig->drive_count; i++)
 		drive_close(rig->drives[i]);
+	if (rig->journal.memory)
+		nvram_close(&rig->journal);
 	loop_free(rig->loop);
+}
+
+static void unit_done(struct raid_unit *unit)
+{
+	*(bool *)unit->owner = true;
+}
+
+void rig_unit(struct rig *rig, struct raid_unit *unit)
+{
+	bool ended = false;
+	unit->owner = &ended;
+	unit->done = unit_done;
+	rig->ops->unit_run(rig->set, unit);
+	while (!ended)
+		assert_int_equal(loop_turn(rig->loop, true), 0);
+}
+
+void rig_rebuild(struct rig *rig, unsigned slot, struct drive *drive)
+{
+	uint64_t bit = UINT64_C(1) << slot;
+
+	rig->stale_told |= bit;
+	rig->filling |= bit;
+	rig->ops->slot_replace(rig->set, slot, drive);
+	for (uint64_t i = 0; i < rig->ops->unit_count(rig->set); i++) {
+		struct raid_unit unit = {.kind = RAID_UNIT_REBUILD, .slot = slot, .unit = i};
+		rig_unit(rig, &unit);
+		assert_int_equal(unit.status, 0);
+	}
+	rig->ops->slot_good(rig->set, slot);
+	rig->stale_told &= ~bit;
+	rig->filling &= ~bit;
 }
 
 static void note(struct io *io)

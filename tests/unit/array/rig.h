@@ -9,7 +9,7 @@
 #include "base/io.h"
 #include "base/loop.h"
 #include "base/rng.h"
-#include "target/array/array.h"
+#include "target/array/raid_levels.h"
 
 /* Answers some requests with an error in place of the store. */
 struct fault {
@@ -23,17 +23,32 @@ struct fault {
 
 struct rig {
 	struct loop *loop;
+	const struct raid_ops *ops;
 	struct io_layer *set;
+	struct stripe_geometry geometry; /* of a level with redundancy */
+	uint64_t chunk_bytes;
+	struct nvram journal; /* of rig_open_journaled */
+	uint8_t spared[RAID_DISTRIBUTED_SPARES];
 	unsigned drive_count;
 	struct drive *drives[RAID_DRIVES_MAX];
 	struct fault faults[RAID_DRIVES_MAX];
-	uint64_t stale_told; /* mask of the drives the set reported */
+	uint64_t stale_told; /* mask of the drives the set reported; a member would keep it */
+	uint64_t filling;    /* those of them that are being rebuilt: they may be reported anew */
 };
 
 /* A drive with several channels serves out of order, which provokes every race there is. */
 void rig_open(struct rig *rig, const char *level, unsigned drive_count, uint64_t drive_bytes,
 	      uint64_t chunk_bytes, enum drive_timing timing, uint64_t seed);
+/* The same with a journal, on drives without timing. */
+void rig_open_journaled(struct rig *rig, const char *level, unsigned drive_count,
+			uint64_t drive_bytes, uint64_t chunk_bytes);
 void rig_close(struct rig *rig);
+/* The set alone anew, on the same drives and journal. */
+void rig_reopen(struct rig *rig);
+/* Runs a unit to its end. */
+void rig_unit(struct rig *rig, struct raid_unit *unit);
+/* Rebuilds SLOT altogether, onto DRIVE or, NULL, onto distributed spare space. */
+void rig_rebuild(struct rig *rig, unsigned slot, struct drive *drive);
 /* What lies on a drive, past faults and failure. */
 void rig_peek(struct rig *rig, unsigned drive, uint64_t offset, void *out, size_t size);
 

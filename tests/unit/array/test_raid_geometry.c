@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Places worked out by hand, and the plans of parity writes.
+ * Places worked out by hand, what every layout must have in common, counts and capacities, stripe
+ * locks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +15,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "target/array/array.h"
-#include "target/array/raid5_plan.h"
 #include "target/array/raid_geometry.h"
+#include "target/array/raid_levels.h"
 #include "target/array/stripe_lock.h"
 
 enum { C = 64 * 1024 };
@@ -43,36 +43,51 @@ static void striped(void **state)
 		assert_int_equal(place.offset_bytes, rows[i].at);
 		assert_int_equal(place.run_bytes, rows[i].run);
 	}
-	/* Eleven mirrors: chunk 25 is on mirror 3 (drives 6 and 7), row 2. */
-	struct raid_place place = raid_place_mirrored(11, C, 25 * C + 512);
-	assert_int_equal(place.drive, 6);
-	assert_int_equal(place.offset_bytes, 2 * C + 512);
-	assert_int_equal(place.chunk, 25);
 }
 
-/* Four drives, left-symmetric:
- *   row 0:  D0 D1 D2 P
- *   row 1:  D1 D2 P  D0
- *   row 2:  D2 P  D0 D1
- *   row 3:  P  D0 D1 D2
- *   row 4:  D0 D1 D2 P                                                          */
+static unsigned drive_of(const struct stripe_geometry *geometry, uint64_t stripe, unsigned column)
+{
+	struct stripe_at at = stripe_at(geometry, stripe);
+	return stripe_place(geometry, &at, column).drive;
+}
+
+/* Eleven mirrors: chunk 25 is on mirror 3 (drives 6 and 7), row 2. */
+static void mirrored(void **state)
+{
+	struct stripe_geometry geometry = raid_geometry(raid10_shape, 22, 10 * C, C);
+	struct stripe_at at = stripe_at(&geometry, 25);
+	assert_int_equal(geometry.sets, 11);
+	assert_int_equal(stripe_place(&geometry, &at, 0).drive, 6);
+	assert_int_equal(stripe_place(&geometry, &at, 1).drive, 7);
+	assert_int_equal(stripe_place(&geometry, &at, 1).offset_bytes, 2 * C);
+	geometry = raid_geometry(raid1_shape, 3, 10 * C, C);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(drive_of(&geometry, 7, i), i);
+}
+
+/* Left-symmetric:
+ *   RAID 5, row 0:  D0 D1 D2 P         RAID 6, row 0:  Q  D0 D1 D2 P
+ *           row 1:  D1 D2 P  D0                row 1:  D0 D1 D2 P  Q
+ *           row 2:  D2 P  D0 D1                row 2:  D1 D2 P  Q  D0
+ *           row 3:  P  D0 D1 D2                row 3:  D2 P  Q  D0 D1
+ *           row 4:  D0 D1 D2 P                 row 4:  P  Q  D0 D1 D2                  */
 static void left_symmetric(void **state)
 {
-	static const unsigned parity[] = {3, 2, 1, 0, 3};
-	static const unsigned data[][3] = {{0, 1, 2}, {3, 0, 1}, {2, 3, 0}, {1, 2, 3}, {0, 1, 2}};
-	const struct raid5_geometry geometry = {.sets = 1, .width = 4, .chunk_bytes = C};
+	static const unsigned raid5[][4] = {
+	    {0, 1, 2, 3}, {3, 0, 1, 2}, {2, 3, 0, 1}, {1, 2, 3, 0}, {0, 1, 2, 3},
+	};
+	static const unsigned raid6[][5] = {
+	    {1, 2, 3, 4, 0}, {0, 1, 2, 3, 4}, {4, 0, 1, 2, 3}, {3, 4, 0, 1, 2}, {2, 3, 4, 0, 1},
+	};
+	struct stripe_geometry p = raid_geometry(raid5_shape, 4, 10 * C, C);
+	struct stripe_geometry pq = raid_geometry(raid6_shape, 5, 10 * C, C);
 
 	for (unsigned row = 0; row < 5; row++) {
-		struct raid5_stripe at = raid5_stripe_at(&geometry, row * 3 * C + 700);
-		assert_int_equal(at.stripe, row);
-		assert_int_equal(at.row, row);
-		assert_int_equal(at.set, 0);
-		assert_int_equal(at.parity, parity[row]);
-		assert_int_equal(at.within, 700);
-		for (unsigned i = 0; i < 3; i++) {
-			assert_int_equal(raid5_data_drive(4, at.parity, i), data[row][i]);
-			assert_int_equal(raid5_data_index(4, at.parity, data[row][i]), i);
-		}
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(drive_of(&p, row, i), raid5[row][i]);
+		for (unsigned i = 0; i < 5; i++)
+			assert_int_equal(drive_of(&pq, row, i), raid6[row][i]);
+		assert_int_equal(stripe_at(&p, row).offset_bytes, row * C);
 	}
 }
 
@@ -80,31 +95,134 @@ static void left_symmetric(void **state)
 static void striped_sets(void **state)
 {
 	static const struct {
-		uint64_t offset;
-		unsigned set;
+		unsigned base;
 		uint64_t row;
 		unsigned parity;
-	} rows[] = {
-	    {0, 0, 0, 2},	  {2 * C, 1, 0, 2}, {4 * C, 0, 1, 1},
-	    {6 * C + C, 1, 1, 1}, {8 * C, 0, 2, 0},
-	};
-	const struct raid5_geometry geometry = {.sets = 2, .width = 3, .chunk_bytes = C};
+	} rows[] = {{0, 0, 2}, {3, 0, 2}, {0, 1, 1}, {3, 1, 1}, {0, 2, 0}};
+	struct stripe_geometry geometry = raid_geometry(raid50_shape, 6, 10 * C, C);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct raid5_stripe at = raid5_stripe_at(&geometry, rows[i].offset);
-		assert_int_equal(at.set, rows[i].set);
-		assert_int_equal(at.row, rows[i].row);
-		assert_int_equal(at.parity, rows[i].parity);
+		struct stripe_at at = stripe_at(&geometry, i);
+		assert_int_equal(at.base, rows[i].base);
+		assert_int_equal(at.offset_bytes, rows[i].row * C);
+		assert_int_equal(drive_of(&geometry, i, 2), rows[i].base + rows[i].parity);
 	}
 }
 
-static void sets_of_raid50(void **state)
+static void divisions_into_sets(void **state)
 {
-	static const unsigned rows[][2] = {
-	    {22, 2}, {6, 2}, {9, 3}, {14, 2}, {15, 3}, {46, 2}, {25, 5},
-	    {4, 0},  {5, 0}, {7, 0}, {23, 0}, {3, 0},  {0, 0},
+	static const unsigned rows[][3] = {
+	    {22, 2, 2}, {6, 2, 0},  {8, 2, 2},	{9, 3, 0}, {14, 2, 2}, {15, 3, 3}, {46, 2, 2},
+	    {25, 5, 5}, {12, 2, 2}, {21, 3, 3}, {4, 0, 0}, {5, 0, 0},  {7, 0, 0},  {23, 0, 0},
 	};
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		assert_int_equal(raid50_sets(rows[i][0]), rows[i][1]);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(stripe_sets(rows[i][0], 3), rows[i][1]);
+		assert_int_equal(stripe_sets(rows[i][0], 4), rows[i][2]);
+	}
+}
+
+static const struct level {
+	raid_shape *shape;
+	unsigned drives;
+} levels[] = {
+    {raid1_shape, 2},  {raid1_shape, 3},   {raid10_shape, 22}, {raid5_shape, 3},  {raid5_shape, 7},
+    {raid5_shape, 64}, {raid50_shape, 22}, {raid50_shape, 9},  {raid6_shape, 4},  {raid6_shape, 24},
+    {raid6_shape, 64}, {raid60_shape, 22}, {raid60_shape, 12}, {adapt_shape, 12}, {adapt_shape, 13},
+    {adapt_shape, 17}, {adapt_shape, 24},  {adapt_shape, 64},
+};
+
+/* Every chunk of every drive belongs to one column at most, columns of a stripe are on different
+ * drives, and all drives have the same share of data and of parity. */
+static void layouts_are_sound(void **state)
+{
+	enum { ROWS = 4160 };
+	static uint8_t taken[RAID_DRIVES_MAX][ROWS];
+
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+		unsigned drives = levels[i].drives, data[RAID_DRIVES_MAX] = {0};
+		unsigned parity[RAID_DRIVES_MAX] = {0};
+		struct stripe_geometry geometry =
+		    raid_geometry(levels[i].shape, drives, (uint64_t)ROWS * C, C);
+		/* Whole turns of the rotation, so that shares are equal to the chunk. */
+		uint64_t turn = (uint64_t)geometry.sets * geometry.width;
+		if (geometry.kind == STRIPE_PERMUTED)
+			turn = (uint64_t)geometry.slice_stripes * drives;
+		uint64_t stripes = geometry.stripe_count / turn * turn;
+
+		memset(taken, 0, sizeof taken);
+		assert_true(stripes > 0);
+		for (uint64_t stripe = 0; stripe < stripes; stripe++) {
+			struct stripe_at at = stripe_at(&geometry, stripe);
+			uint64_t seen = 0;
+			for (unsigned column = 0; column < geometry.width; column++) {
+				struct stripe_place place = stripe_place(&geometry, &at, column);
+				assert_true(place.drive < drives);
+				assert_int_equal(place.offset_bytes % C, 0);
+				assert_true(place.offset_bytes / C < ROWS);
+				assert_false(seen >> place.drive & 1);
+				assert_false(taken[place.drive][place.offset_bytes / C]);
+				seen |= UINT64_C(1) << place.drive;
+				taken[place.drive][place.offset_bytes / C] = 1;
+				(column < geometry.data ? data : parity)[place.drive]++;
+			}
+			for (unsigned spare = 0; geometry.slots && spare < 2; spare++)
+				assert_false(seen >> stripe_spare_drive(&geometry, &at, spare) & 1);
+		}
+		for (unsigned drive = 1; drive < drives && !geometry.copies; drive++) {
+			assert_int_equal(data[drive], data[0]);
+			assert_int_equal(parity[drive], parity[0]);
+		}
+	}
+}
+
+/* Declustering: when a drive fails all others share the work of its rebuild about equally. */
+static void rebuild_is_spread(void **state)
+{
+	enum { DRIVES = 24 };
+	struct stripe_geometry geometry =
+	    raid_geometry(adapt_shape, DRIVES, (uint64_t)DRIVES * ADAPT_ORDERS * 5 * C, C);
+	unsigned partner[DRIVES] = {0}, least = UINT32_MAX, most = 0;
+
+	for (uint64_t stripe = 0; stripe < geometry.stripe_count; stripe++) {
+		uint64_t mask = 0;
+		for (unsigned column = 0; column < geometry.width; column++)
+			mask |= UINT64_C(1) << drive_of(&geometry, stripe, column);
+		for (unsigned drive = 1; mask & 1 && drive < DRIVES; drive++)
+			partner[drive] += mask >> drive & 1;
+	}
+	for (unsigned drive = 1; drive < DRIVES; drive++) {
+		least = MIN_OF(least, partner[drive]);
+		most = MAX_OF(most, partner[drive]);
+	}
+	assert_true(most < least * 3 / 2);
+}
+
+static void equallogic(void **state)
+{
+	struct raid_equallogic layout = {.active = 77};
+	assert_int_equal(raid_equallogic_layout("raid10", 24, &layout), 0);
+	assert_int_equal(layout.active, 22);
+	assert_int_equal(layout.spares, 2);
+	assert_int_equal(layout.sets, 11);
+	assert_int_equal(raid_equallogic_layout("raid5", 7, &layout), 0);
+	assert_int_equal(layout.active, 6);
+	assert_int_equal(layout.spares, 1);
+	assert_int_equal(raid_equallogic_layout("raid50", 24, &layout), 0);
+	assert_int_equal(layout.sets, raid50_shape(layout.active).sets);
+	layout.active = 77;
+	assert_int_equal(raid_equallogic_layout("raid6", 5, &layout), -ENOENT);
+	assert_int_equal(layout.active, 77);
+	/* Whatever is documented must be possible: RAID 5 in several sets is RAID 50. */
+	for (size_t i = 0; raid_level_names[i]; i++)
+		for (unsigned drives = 1; drives <= RAID_DRIVES_MAX; drives++) {
+			const char *name = raid_level_names[i];
+			char why[200];
+			if (raid_equallogic_layout(name, drives, &layout))
+				continue;
+			if (strcmp(name, "raid5") == 0 && layout.sets > 1)
+				name = "raid50";
+			assert_int_equal(layout.active + layout.spares, drives);
+			assert_int_equal(raid_find(name)->check(layout.active, why, sizeof why), 0);
+		}
 }
 
 static void counts_and_capacities(void **state)
@@ -121,6 +239,12 @@ static void counts_and_capacities(void **state)
 	    {"raid5", 7, 0, 60},	{"raid50", 5, -EINVAL, 0},  {"raid50", 6, 0, 40},
 	    {"raid50", 22, 0, 200},	{"raid50", 23, -EINVAL, 0}, {"raid0", 65, -EINVAL, 0},
 	    {"raid10", 66, -EINVAL, 0}, {"raid5", 65, -EINVAL, 0},  {"raid50", 66, -EINVAL, 0},
+	    {"raid1", 1, -EINVAL, 0},	{"raid1", 2, 0, 10},	    {"raid1", 3, 0, 10},
+	    {"raid1", 65, -EINVAL, 0},	{"raid6", 3, -EINVAL, 0},   {"raid6", 4, 0, 20},
+	    {"raid6", 23, 0, 210},	{"raid6", 65, -EINVAL, 0},  {"raid60", 7, -EINVAL, 0},
+	    {"raid60", 8, 0, 40},	{"raid60", 22, 0, 180},	    {"raid60", 66, -EINVAL, 0},
+	    {"adapt", 11, -EINVAL, 0},	{"adapt", 12, 0, 80},	    {"adapt", 22, 0, 160},
+	    {"adapt", 65, -EINVAL, 0},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct raid_ops *ops = raid_find(rows[i].level);
@@ -140,52 +264,6 @@ static void counts_and_capacities(void **state)
 	assert_null(raid_find("raid7"));
 	for (size_t i = 0; raid_level_names[i]; i++)
 		assert_string_equal(raid_find(raid_level_names[i])->name, raid_level_names[i]);
-}
-
-/* Five drives, parity on 4: data drive i is drive i. */
-static void plans(void **state)
-{
-	enum { P = 1 << 4 };
-	static const struct {
-		uint64_t lo, hi, unreadable, out;
-		enum raid5_method method;
-		uint64_t hull_lo, hull_hi, reads, writes;
-	} rows[] = {
-	    /* healthy: one chunk of four costs two reads to modify, three to reconstruct */
-	    {4096, 8192, 0, 0, RAID5_READ_MODIFY_WRITE, 4096, 8192, 1 | P, 1 | P},
-	    {0, 4 * C, 0, 0, RAID5_RECONSTRUCT_WRITE, 0, C, 0, 15 | P},
-	    {0, 3 * C, 0, 0, RAID5_RECONSTRUCT_WRITE, 0, C, 8, 7 | P},
-	    {C, 3 * C, 0, 0, RAID5_RECONSTRUCT_WRITE, 0, C, 1 | 8, 6 | P},
-	    /* three chunks, the last one only in part: read it and the fourth */
-	    {0, 2 * C + 512, 0, 0, RAID5_RECONSTRUCT_WRITE, 0, C, 4 | 8, 7 | P},
-	    /* no parity drive; or one that can be written but not read */
-	    {4096, 8192, P, P, RAID5_DATA_ONLY, 4096, 8192, 0, 1 | P},
-	    {4096, 8192, P, 0, RAID5_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8, 1 | P},
-	    /* a data drive that the write leaves alone */
-	    {4096, 8192, 2, 2, RAID5_READ_MODIFY_WRITE, 4096, 8192, 1 | P, 1 | P},
-	    /* the data drive that is written: its new content goes into the parity */
-	    {4096, 8192, 1, 1, RAID5_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8, 1 | P},
-	    /* of which only a part is written: its old content is needed */
-	    {512, 2 * C, 1, 1, RAID5_REBUILD_WRITE, 0, C, 2 | 4 | 8 | P, 3 | P},
-	    {512, 2 * C, 2, 2, RAID5_RECONSTRUCT_WRITE, 0, C, 1 | 4 | 8, 3 | P},
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct raid5_write write = {5, 4, C, rows[i].lo, rows[i].hi};
-		struct raid5_plan plan;
-		assert_int_equal(raid5_plan_write(&write, rows[i].unreadable, rows[i].out, &plan),
-				 0);
-		assert_int_equal(plan.method, rows[i].method);
-		assert_int_equal(plan.hull.lo, rows[i].hull_lo);
-		assert_int_equal(plan.hull.hi, rows[i].hull_hi);
-		assert_int_equal(plan.read_mask, rows[i].reads);
-		assert_int_equal(plan.write_mask, rows[i].writes);
-		if (plan.method == RAID5_REBUILD_WRITE)
-			assert_int_equal(plan.lost, 0);
-	}
-	struct raid5_write write = {5, 4, C, 0, 512};
-	struct raid5_plan plan = {.lost = 77};
-	assert_int_equal(raid5_plan_write(&write, 3, 1, &plan), -EIO);
-	assert_int_equal(plan.lost, 77);
 }
 
 /* ---- stripe locks ---- */
@@ -236,11 +314,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(striped),
+	    cmocka_unit_test(mirrored),
 	    cmocka_unit_test(left_symmetric),
 	    cmocka_unit_test(striped_sets),
-	    cmocka_unit_test(sets_of_raid50),
+	    cmocka_unit_test(divisions_into_sets),
+	    cmocka_unit_test(layouts_are_sound),
+	    cmocka_unit_test(rebuild_is_spread),
+	    cmocka_unit_test(equallogic),
 	    cmocka_unit_test(counts_and_capacities),
-	    cmocka_unit_test(plans),
 	    cmocka_unit_test(locks),
 	};
 	return cmocka_run_group_tests_name("raid_geometry", tests, NULL, NULL);

@@ -464,7 +464,7 @@ static const struct error_case group_cases[] = {
      "'size' is 18446744073709551615; it must be from 1MiB to 64TiB"},
     {M1 "chunk=96KiB", "'chunk' must be a power of two"},
     {M1 "raid=raid7", "'raid' has the unknown value 'raid7'; did you mean 'raid0'? allowed: "
-		      "raid0, raid10, raid5, raid50"},
+		      "raid0, raid1, raid10, raid5, raid50, raid6, raid60, adapt"},
     {M1 "portals=[]", "member 'm1' has no portals; the group portal only redirects to members "
 		      "(style equallogic)"},
     {M1 "store=memroy", "'store' is of the unknown kind 'memroy'; did you mean 'memory'? allowed: "

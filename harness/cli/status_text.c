@@ -164,7 +164,7 @@ static void print_scrub(const json_t *scrub, FILE *to)
 			is_true(scrub, "paused")    ? ", paused"
 			: is_true(scrub, "waiting") ? ", waiting for the set to be whole"
 						    : "");
-	else if (number_of(scrub, "units_checked"))
+	else if (number_of(scrub, "completed") || number_of(scrub, "units_checked"))
 		fprintf(to, "  scrub      the last one checked %llu stripes",
 			(unsigned long long)number_of(scrub, "units_checked"));
 	else
@@ -330,11 +330,13 @@ static void print_portals(const json_t *status, FILE *to)
 	fprintf(to, "\n%-22s %-10s %-9s %11s %12s %12s\n", "portal", "of", "state", "connections",
 		"reads", "writes");
 	json_array_foreach(json_object_get(status, "portals"), i, portal)
-	    fprintf(to, "%-22s %-10s %-9s %11llu %12llu %12llu\n", text_of(portal, "portal"),
-		    text_of(portal, "owner"), text_of(portal, "state"),
-		    (unsigned long long)number_of(portal, "connections_now"),
-		    (unsigned long long)number_of(portal, "reads"),
-		    (unsigned long long)number_of(portal, "writes"));
+	{
+		fprintf(to, "%-22s %-10s %-9s %11llu %12llu %12llu\n", text_of(portal, "portal"),
+			text_of(portal, "owner"), text_of(portal, "state"),
+			(unsigned long long)number_of(portal, "connections_now"),
+			(unsigned long long)number_of(portal, "reads"),
+			(unsigned long long)number_of(portal, "writes"));
+	}
 }
 
 void status_text(const json_t *status, FILE *to)

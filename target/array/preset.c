@@ -55,19 +55,17 @@ static const struct preset *preset_find(const char *name)
 	return NULL;
 }
 
-/* Spares of the default policy, which always has some (arrays.md 1.5).  RAID 10: an odd drive, else
- * two.  RAID 5: one, of 48 two.  RAID 50 on 24: two, RAID 6 on 24: one, both unverified. */
+/* Spares of the default policy, which always has some.  For numbers of drives that no document
+ * names: a RAID 10 needs an even number of active drives, RAID 50 two equal sets; else one. */
 static unsigned equallogic_spares(const char *raid, unsigned drives)
 {
-	if (strcmp(raid, "raid10") == 0)
+	struct raid_equallogic layout;
+
+	if (raid_equallogic_layout(raid, drives, &layout) == 0)
+		return layout.spares;
+	if (strcmp(raid, "raid10") == 0 || strcmp(raid, "raid50") == 0)
 		return drives % 2 ? 1 : 2;
-	if (strcmp(raid, "raid5") == 0)
-		return drives >= 48 ? 2 : 1;
-	if (strcmp(raid, "raid50") == 0)
-		return drives % 2 ? 1 : 2;
-	if (strcmp(raid, "raid6") == 0)
-		return 1;
-	return 0;
+	return strcmp(raid, "raid0") == 0 ? 0 : 1;
 }
 
 static void supply_number(struct cfg *cfg, const struct cfg_raw *member, const char *path,

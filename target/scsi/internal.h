@@ -128,9 +128,10 @@ struct scsi_lu {
 	TAILQ_ENTRY(scsi_lu) entry;
 };
 
+/* There is one for each LUN of each nexus: it had better be small. */
 struct ua_queue {
 	uint8_t count;
-	uint32_t code[SCSI_UA_MAX];
+	uint16_t code[SCSI_UA_MAX]; /* ASC << 8 | ASCQ; the key is UNIT ATTENTION */
 };
 
 struct scsi_nexus {

@@ -56,12 +56,18 @@ void scsi_nexus_hide(struct scsi_nexus *nexus, unsigned lun)
 	nexus->hidden[lun / 8] |= (uint8_t)(1U << lun % 8);
 }
 
+static uint32_t ua_code(const struct ua_queue *queue, unsigned index)
+{
+	return (uint32_t)SENSE_KEY_UNIT_ATTENTION << 16 | queue->code[index];
+}
+
 void scsi_ua_add(struct scsi_nexus *nexus, unsigned lun, uint32_t code)
 {
 	struct ua_queue *queue = &nexus->ua[lun];
 
+	assert(code >> 16 == SENSE_KEY_UNIT_ATTENTION);
 	for (unsigned i = 0; i < queue->count; i++) {
-		if (queue->code[i] == code)
+		if (ua_code(queue, i) == code)
 			return;
 	}
 	if (queue->count == SCSI_UA_MAX) {
@@ -69,7 +75,7 @@ void scsi_ua_add(struct scsi_nexus *nexus, unsigned lun, uint32_t code)
 		queue->count = 0;
 		code = SENSE_UA_POWER_ON;
 	}
-	queue->code[queue->count++] = code;
+	queue->code[queue->count++] = (uint16_t)code;
 }
 
 static void ua_remove_at(struct ua_queue *queue, unsigned index)
@@ -86,7 +92,7 @@ uint32_t scsi_ua_take(struct scsi_nexus *nexus, unsigned lun)
 
 	if (queue->count == 0)
 		return SENSE_NONE;
-	code = queue->code[0];
+	code = ua_code(queue, 0);
 	ua_remove_at(queue, 0);
 	return code;
 }
@@ -96,7 +102,7 @@ uint32_t scsi_ua_take_reset(struct scsi_nexus *nexus, unsigned lun)
 	struct ua_queue *queue = &nexus->ua[lun];
 
 	for (unsigned i = 0; i < queue->count; i++) {
-		uint32_t code = queue->code[i];
+		uint32_t code = ua_code(queue, i);
 
 		if ((code >> 8 & 0xff) == 0x29) {
 			ua_remove_at(queue, i);
@@ -112,7 +118,7 @@ void scsi_ua_drop(struct scsi_nexus *nexus, uint32_t code)
 		struct ua_queue *queue = &nexus->ua[lun];
 
 		for (unsigned i = 0; i < queue->count; i++) {
-			if (queue->code[i] == code) {
+			if (ua_code(queue, i) == code) {
 				ua_remove_at(queue, i);
 				break;
 			}

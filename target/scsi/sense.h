@@ -13,6 +13,8 @@
 #include "base/bytes.h"
 #include "target/scsi/scsi.h"
 
+enum { SENSE_KEY_UNIT_ATTENTION = 0x06 };
+
 enum sense_code {
 	SENSE_NONE = 0x000000,
 	SENSE_NOT_READY = 0x020400,

@@ -40,7 +40,7 @@ echo "$IDLE idle sessions: $((each / 10)).$((each % 10)) KiB each, $((ticks * 10
 if sanitized; then
 	echo 'memory is not judged in a build with sanitizers'
 else
-	[ $((each / 10)) -lt 64 ] || fail "an idle session takes $((each / 10)) KiB"
+	[ $((each / 10)) -lt 32 ] || fail "an idle session takes $((each / 10)) KiB"
 fi
 [ $((ticks * 100 / $(getconf CLK_TCK) / 5)) -lt 20 ] || fail "the idle target is busy"
 

@@ -70,9 +70,18 @@ struct member_config {
 	const char *store_place;
 };
 
+/* What a pool does on its own. */
+struct balance_config {
+	bool capacity;		   /* volumes spread over members by their capacity */
+	bool performance;	   /* hot pages leave members that are slow */
+	uint64_t every_ns;	   /* a round; 0: none */
+	uint64_t rate_bytes_per_s; /* page moves copy no more; 0: no limit */
+};
+
 struct pool_config {
 	const char *name;
 	struct cfg_list members; /* struct member_config */
+	struct balance_config balance;
 };
 
 struct volume_config {

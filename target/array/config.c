@@ -104,11 +104,26 @@ static const struct cfg_schema member_schema = {"member", sizeof(struct member_c
 						member_fields, ARRAY_SIZE(member_fields),
 						.expand = preset_expand};
 
+static const struct cfg_field balance_fields[] = {
+    {"capacity", CFG_BOOL, offsetof(struct balance_config, capacity), .preset = "true",
+     .help = "move pages so that volumes spread over up to three members by their capacity"},
+    {"performance", CFG_BOOL, offsetof(struct balance_config, performance), .preset = "true",
+     .help = "swap hot pages of a member that is 20 ms slower than the fastest for cold ones"},
+    {"every", CFG_DURATION, offsetof(struct balance_config, every_ns), .preset = "5min",
+     .min = NS_PER_S, .max = 24 * 3600 * NS_PER_S, .help = "how often the pool is looked at"},
+    {"rate", CFG_SIZE, offsetof(struct balance_config, rate_bytes_per_s), .preset = "64MiB",
+     .min = MIB, .max = 64 * GIB, .help = "page moves copy at most so much a second"},
+};
+static const struct cfg_schema balance_schema = {"balance", sizeof(struct balance_config),
+						 balance_fields, ARRAY_SIZE(balance_fields)};
+
 static const struct cfg_field pool_fields[] = {
     {"name", CFG_STRING, offsetof(struct pool_config, name), .required = true,
      .help = "a-z, 0-9 and '-'"},
     {"members", CFG_LIST, offsetof(struct pool_config, members), .required = true,
      .sub = &member_schema, .help = "the arrays of the pool, at most 8"},
+    {"balance", CFG_STRUCT, offsetof(struct pool_config, balance), .sub = &balance_schema,
+     .help = "how the pool moves pages between its members"},
 };
 static const struct cfg_schema pool_schema = {"pool", sizeof(struct pool_config), pool_fields,
 					      ARRAY_SIZE(pool_fields)};

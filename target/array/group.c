@@ -89,6 +89,8 @@ struct group *group_close(struct group *group)
 {
 	if (!group)
 		return NULL;
+	for (size_t i = 0; i < group->pool_count; i++)
+		pool_stop(group->pools[i]);
 	/* Requests under way end first, at once and in order: none is left half-way. */
 	for (size_t i = 0; i < group->member_count; i++)
 		member_drain(group->members[i]);
@@ -122,6 +124,37 @@ struct volume *group_find_volume(struct group *group, const char *name)
 size_t group_member_count(const struct group *group)
 {
 	return group->member_count;
+}
+
+size_t group_pool_count(const struct group *group)
+{
+	return group->pool_count;
+}
+
+struct pool *group_pool(struct group *group, size_t index)
+{
+	return index < group->pool_count ? group->pools[index] : NULL;
+}
+
+struct pool *group_find_pool(struct group *group, const char *name)
+{
+	return find_pool(group, name);
+}
+
+struct pool *group_pool_of(struct group *group, const struct member *member)
+{
+	for (size_t i = 0; i < group->pool_count; i++)
+		if (pool_index_of(group->pools[i], member) < group->pools[i]->member_count)
+			return group->pools[i];
+	return NULL;
+}
+
+struct member *group_find_member(struct group *group, const char *name)
+{
+	for (size_t i = 0; i < group->member_count; i++)
+		if (strcmp(member_name(group->members[i]), name) == 0)
+			return group->members[i];
+	return NULL;
 }
 
 struct member *group_member_at(struct group *group, size_t index)

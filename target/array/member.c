@@ -40,7 +40,9 @@ static int member_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
 		       struct io_lent *lent)
 {
 	struct member *member = container_of(layer, struct member, layer);
-	int rc = io_lend(member->raid, offset, length, lent);
+	if (member->gate.state != MEMBER_OPEN)
+		return -EAGAIN;
+	int rc = io_lend(member->top, offset, length, lent);
 	if (rc == 0) {
 		member->counters.reads++;
 		member->counters.read_bytes += length;
@@ -83,6 +85,13 @@ static uint32_t find_free(const struct member *member)
 	}
 }
 
+static void page_taken(struct member *member, uint32_t page, uint32_t *ret_page)
+{
+	page_set_used(member, page);
+	member->next_page = page + 1;
+	*ret_page = page;
+}
+
 int member_take_page(struct member *member, uint64_t volume, uint32_t volume_page,
 		     uint32_t *ret_page)
 {
@@ -93,10 +102,34 @@ int member_take_page(struct member *member, uint64_t volume, uint32_t volume_pag
 	    member->journal ? page_journal_take(member->journal, page, volume, volume_page) : 0;
 	if (rc)
 		return rc;
-	page_set_used(member, page);
-	member->next_page = page + 1;
-	*ret_page = page;
+	page_taken(member, page, ret_page);
 	return 0;
+}
+
+int member_reserve_page(struct member *member, uint64_t volume, uint32_t volume_page,
+			uint16_t generation, uint32_t *ret_page)
+{
+	if (member->used_pages == member->page_count)
+		return -ENOSPC;
+	uint32_t page = find_free(member);
+	int rc = member->journal
+		     ? page_journal_reserve(member->journal, page, volume, volume_page, generation)
+		     : 0;
+	if (rc)
+		return rc;
+	page_taken(member, page, ret_page);
+	return 0;
+}
+
+int member_own_page(struct member *member, uint32_t page, uint16_t generation)
+{
+	return member->journal ? page_journal_own(member->journal, page, generation) : 0;
+}
+
+int member_leave_page(struct member *member, uint32_t page)
+{
+	int rc = member->journal ? page_journal_leave(member->journal, page) : 0;
+	return rc ? rc : member_sync(member);
 }
 
 int member_give_page(struct member *member, uint32_t page)
@@ -327,6 +360,8 @@ static int member_build(struct loop *loop, struct member *member,
 
 	member->raid_name = raid->name;
 	snprintf(member->name, sizeof member->name, "%s", config->name);
+	member->loop = loop;
+	member->sample_every = member->sample_left = UINT32_MAX;
 	int rc = shape_member(member, config, raid, model, err);
 	if (rc == 0 && origin) {
 		struct member_shape shape = {

@@ -12,6 +12,7 @@
 #include "target/array/member_gate.h"
 #include "target/array/page_journal.h"
 #include "target/array/pool_identity.h"
+#include "target/array/pool_status.h"
 #include "target/array/sweep.h"
 
 struct member {
@@ -42,6 +43,12 @@ struct member {
 	uint32_t page_count, used_pages;
 	uint32_t next_page; /* where the search for a free one begins */
 	uint64_t *used;	    /* a bit a page */
+	bool draining;	    /* takes no pages: all it has are to go */
+	uint64_t move_ops;  /* of the counters' reads and writes: page moves */
+	/* Every SAMPLE_EVERYth request of volumes is timed: one clock call for many requests. */
+	struct loop *loop;
+	uint32_t sample_every, sample_left; /* UINT32_MAX: nobody wants to know */
+	uint64_t latency_sum_ns, latency_count;
 };
 
 /* ORIGIN: NULL without a file store. */
@@ -55,7 +62,35 @@ void member_drain(struct member *member); /* see drive_drain */
 int member_take_page(struct member *member, uint64_t volume, uint32_t volume_page,
 		     uint32_t *ret_page);
 int member_give_page(struct member *member, uint32_t page);
+/* A free page for the copy of a page that moves here, and the end of the copy; page_journal.h. */
+int member_reserve_page(struct member *member, uint64_t volume, uint32_t volume_page,
+			uint16_t generation, uint32_t *ret_page);
+int member_own_page(struct member *member, uint32_t page, uint16_t generation);
+/* Its content has moved elsewhere; durable at once. */
+int member_leave_page(struct member *member, uint32_t page);
 int member_sync(struct member *member);
+
+/* May a page be taken there? */
+static inline bool member_takes_pages(const struct member *member)
+{
+	return !member_is_offline(member) && !member->draining &&
+	       member->used_pages < member->page_count;
+}
+
+/* When a request of a volume begins: the time, or 0 when it is not one that is timed. */
+static inline uint64_t member_sample_begin(struct member *member)
+{
+	if (--member->sample_left > 0)
+		return 0;
+	member->sample_left = member->sample_every;
+	return member->sample_every == UINT32_MAX ? 0 : loop_now_ns(member->loop);
+}
+
+static inline void member_sample_end(struct member *member, uint64_t began_ns)
+{
+	member->latency_sum_ns += loop_now_ns(member->loop) - began_ns;
+	member->latency_count++;
+}
 
 /* ---- file stores (member_drives.c) ---- */
 

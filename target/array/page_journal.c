@@ -41,6 +41,7 @@ enum record_type {
 	RECORD_OWN,    /* the copy is complete */
 	RECORD_FRESH,
 	RECORD_ASSIGN, /* and stale */
+	RECORD_LEFT,   /* the content is elsewhere */
 	RECORD_START = 16,
 };
 
@@ -116,6 +117,7 @@ static bool possible(const struct page_journal *journal, const struct record *re
 		return record->page < journal->page_count && !journal->owners[record->page].used;
 	case RECORD_GIVE:
 	case RECORD_OWN:
+	case RECORD_LEFT:
 		return record->page < journal->page_count && journal->owners[record->page].used;
 	}
 	return false;
@@ -153,11 +155,14 @@ static void apply(struct page_journal *journal, const struct record *record)
 		    .page = record->volume_page,
 		    .generation = record->generation,
 		    .used = true,
-		    .coming = record->type == RECORD_COMING,
+		    .homeless = record->type == RECORD_COMING,
 		};
 		break;
+	case RECORD_LEFT:
+		journal->owners[record->page].homeless = true;
+		break;
 	case RECORD_OWN:
-		journal->owners[record->page].coming = false;
+		journal->owners[record->page].homeless = false;
 		journal->owners[record->page].generation = record->generation;
 		break;
 	case RECORD_GIVE:
@@ -213,6 +218,11 @@ int page_journal_own(struct page_journal *journal, uint32_t page, uint16_t gener
 {
 	return append(journal,
 		      &(struct record){.type = RECORD_OWN, .page = page, .generation = generation});
+}
+
+int page_journal_leave(struct page_journal *journal, uint32_t page)
+{
+	return append(journal, &(struct record){.type = RECORD_LEFT, .page = page});
 }
 
 static int append_durably(struct page_journal *journal, const struct record *record)
@@ -362,7 +372,7 @@ static bool record_of_now(const struct page_journal *journal, uint64_t index,
 	uint32_t page = (uint32_t)(index - 2);
 	const struct page_owner *owner = &journal->owners[page];
 	*ret_record = (struct record){
-	    .type = owner->coming ? RECORD_COMING : RECORD_TAKE,
+	    .type = owner->homeless ? RECORD_COMING : RECORD_TAKE,
 	    .volume = owner->volume,
 	    .volume_page = owner->page,
 	    .page = page,

@@ -11,9 +11,10 @@
  *
  * A page of a volume moves to another member in this order: the new page is noted there as coming;
  * the content is copied and flushed; the new page is noted as owner with the next generation; the
- * old one is unmapped and given back.  Until the last step both claim the same place, and the newer
- * generation is right: it was noted after its content was complete, and the old one has not been
- * written since.  What opening finds as coming or as the older claim is unmapped and given back.
+ * old one as left; it is unmapped and given back.  Between own and left both claim the same place,
+ * and the newer generation is right: it was noted after its content was complete, and the old one
+ * has not been written since.  What opening finds as coming, as left or as the older claim is
+ * unmapped and given back.
  *
  * Order: a record is on stable storage before the write that needed the page goes out, and a page
  * is given back only after its content is gone.  Allocation is rare (15 MiB pages), so the
@@ -44,7 +45,7 @@ struct page_owner {
 	uint32_t page;	 /* of the volume */
 	uint16_t generation;
 	bool used;
-	bool coming; /* a move's copy, which owns nothing yet */
+	bool homeless; /* a move's copy that is not complete, or a place that was left */
 };
 
 /* Of two pages that claim the same place of a volume, the one the volume moved to last. */
@@ -78,6 +79,8 @@ int page_journal_give(struct page_journal *journal, uint32_t page);
 int page_journal_reserve(struct page_journal *journal, uint32_t page, uint64_t volume,
 			 uint32_t volume_page, uint16_t generation);
 int page_journal_own(struct page_journal *journal, uint32_t page, uint16_t generation);
+/* The page's content has moved: it claims its place in the volume no more. */
+int page_journal_leave(struct page_journal *journal, uint32_t page);
 int page_journal_sync(struct page_journal *journal); /* the above is durable after it */
 
 /* Slots of the RAID set: which of the member's drives has one (at first slot N drive N), and which

@@ -32,7 +32,8 @@ struct part {
 	void *target;
 	uint32_t first, count;
 	uint64_t skip_bytes; /* the part's beginning within the parent */
-	struct iovec *heap;  /* slices beyond PART_SLICES */
+	uint64_t began_ns;
+	struct iovec *heap; /* slices beyond PART_SLICES */
 	struct iovec slice[PART_SLICES];
 };
 

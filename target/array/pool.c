@@ -8,6 +8,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "target/array/balancer.h"
+#include "target/array/page_clean.h"
+#include "target/array/page_move.h"
+
+/* A page became free. */
+static void page_freed(struct pool *pool)
+{
+	pool_check_space(pool);
+	for (unsigned i = 0; i < pool->volume_count; i++)
+		if (pool->volumes[i]->held.first)
+			volume_wake(pool->volumes[i]);
+	balancer_page_freed(pool->balancer);
+}
+
+/* What a crash left of moves: pages that no volume has. */
+static int clean_homeless(struct pool *pool)
+{
+	for (unsigned i = 0; i < pool->member_count; i++) {
+		const struct member *member = pool->members[i];
+		for (uint32_t page = 0; member->journal && page < member->page_count; page++) {
+			struct page_owner owner = page_journal_owner(member->journal, page);
+			if (!owner.used || !owner.homeless)
+				continue;
+			int rc = cleaner_reserve(pool->cleaner, 1);
+			if (rc)
+				return rc;
+			cleaner_add(pool->cleaner, i, page);
+		}
+	}
+	return 0;
+}
+
 int pool_open(struct loop *loop, const struct pool_config *config, const char *lab_name,
 	      uint64_t seed, struct pool **ret_pool, struct err *err)
 {
@@ -19,6 +51,7 @@ int pool_open(struct loop *loop, const struct pool_config *config, const char *l
 	if (!pool)
 		return err_set(err, -ENOMEM, "no memory for pool %s", config->name);
 	snprintf(pool->name, sizeof pool->name, "%s", config->name);
+	pool->loop = loop;
 	int rc = pool_identity_begin(config, lab_name, &pool->identity, err);
 	for (unsigned i = 0; rc == 0 && i < config->members.count; i++) {
 		rc = member_open(loop, &members[i], pool_identity_origin(pool->identity, i), seed,
@@ -29,14 +62,39 @@ int pool_open(struct loop *loop, const struct pool_config *config, const char *l
 		pool_close(pool);
 		return rc;
 	}
+	rc = cleaner_open(loop, pool, page_freed, &pool->cleaner);
+	if (rc == 0)
+		rc = balancer_open(loop, pool, &config->balance, &pool->balancer);
+	if (rc == 0)
+		rc = clean_homeless(pool);
+	if (rc) {
+		pool_close(pool);
+		return err_set(err, rc, "no memory for pool %s", config->name);
+	}
 	*ret_pool = pool;
 	return 0;
+}
+
+void pool_stop(struct pool *pool)
+{
+	if (pool->balancer)
+		balancer_stop(pool->balancer);
+	if (pool->mover)
+		mover_stop(pool->mover);
+	if (pool->cleaner)
+		cleaner_stop(pool->cleaner);
 }
 
 struct pool *pool_close(struct pool *pool)
 {
 	if (!pool)
 		return NULL;
+	pool_stop(pool);
+	for (unsigned i = 0; i < pool->member_count; i++)
+		member_drain(pool->members[i]);
+	mover_close(pool->mover);
+	balancer_close(pool->balancer);
+	cleaner_close(pool->cleaner);
 	uint32_t used_pages[POOL_MEMBERS_MAX] = {0};
 	for (unsigned i = 0; i < pool->member_count; i++)
 		used_pages[i] = pool->members[i]->used_pages;
@@ -63,11 +121,6 @@ static bool less_filled(const struct pool *pool, const uint32_t *volume_pages, u
 	       pool->members[b]->used_pages * capacity_a;
 }
 
-static bool has_room(const struct member *member)
-{
-	return member->used_pages < member->page_count && member->gate.state != MEMBER_OFFLINE;
-}
-
 int pool_choose(const struct pool *pool, const uint32_t *volume_pages, unsigned *ret_member)
 {
 	unsigned best = POOL_MEMBERS_MAX, other = POOL_MEMBERS_MAX, spread = 0;
@@ -75,7 +128,7 @@ int pool_choose(const struct pool *pool, const uint32_t *volume_pages, unsigned 
 	for (unsigned i = 0; i < pool->member_count; i++)
 		spread += volume_pages[i] > 0;
 	for (unsigned i = 0; i < pool->member_count; i++) {
-		if (!has_room(pool->members[i]))
+		if (!member_takes_pages(pool->members[i]))
 			continue;
 		bool own = volume_pages[i] > 0 || spread < VOLUME_MEMBERS_MAX;
 		unsigned *slot = own ? &best : &other;
@@ -88,4 +141,29 @@ int pool_choose(const struct pool *pool, const uint32_t *volume_pages, unsigned 
 		return -ENOSPC;
 	*ret_member = best;
 	return 0;
+}
+
+int pool_add_volume(struct pool *pool, struct volume *volume, struct err *err)
+{
+	if (pool->volume_count == POOL_VOLUMES_MAX)
+		return err_set(err, -ENOSPC, "pool %s has %d volumes already", pool->name,
+			       POOL_VOLUMES_MAX);
+	pool->volumes[pool->volume_count++] = volume;
+	return 0;
+}
+
+void pool_remove_volume(struct pool *pool, const struct volume *volume)
+{
+	for (unsigned i = 0; i < pool->volume_count; i++)
+		if (pool->volumes[i] == volume)
+			pool->volumes[i] = pool->volumes[--pool->volume_count];
+}
+
+unsigned pool_index_of(const struct pool *pool, const struct member *member)
+{
+	unsigned index = 0;
+
+	while (index < pool->member_count && pool->members[index] != member)
+		index++;
+	return index;
 }

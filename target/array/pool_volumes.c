@@ -72,7 +72,7 @@ static int count_member(struct census *census, const struct member *member, stru
 
 	for (uint32_t page = 0; member->journal && page < member->page_count; page++) {
 		struct page_owner owner = page_journal_owner(member->journal, page);
-		if (!owner.used)
+		if (!owner.used || owner.homeless)
 			continue;
 		if (!seen || owner.volume != id) {
 			id = owner.volume;

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "target/array/page_clean.h"
+#include "target/array/page_move.h"
 
 _Static_assert(PART_LIMIT + UNMAPS_MAX <= UINT16_MAX, "in_flight counts them in 16 bits");
 
@@ -27,6 +29,21 @@ static void pages_release(struct volume *volume, uint32_t first, uint32_t count)
 		volume_wake(volume);
 }
 
+/* Moves of the pages that a write changed must know: their copies are out of date. */
+static void pages_written(struct volume *volume, const struct part *part)
+{
+	uint64_t within = part->io.offset_bytes % POOL_PAGE_BYTES, done = 0;
+
+	for (uint32_t i = 0; i < part->count; i++) {
+		const struct page_entry *entry = &volume->map.entries[part->first + i];
+		uint64_t size = MIN_OF(POOL_PAGE_BYTES - within, part->io.length_bytes - done);
+		if (entry->moving)
+			mover_written(volume->pool->mover, entry, within, size);
+		done += size;
+		within = 0;
+	}
+}
+
 static void part_done(struct io *io)
 {
 	struct part *part = container_of(io, struct part, io);
@@ -41,6 +58,10 @@ static void part_done(struct io *io)
 		if (!part->fan || part->fan->status == 0)
 			volume->counters.errors++;
 	}
+	if (part->began_ns)
+		member_sample_end(member, part->began_ns);
+	if (io->op == IO_WRITE)
+		pages_written(volume, part);
 	pages_release(volume, part->first, part->count);
 	part_end(&volume->parts, part, status);
 }
@@ -67,6 +88,7 @@ static int take_page(struct volume *volume, uint32_t index)
 		return rc;
 	entry->page = page;
 	entry->member = (uint8_t)slot;
+	entry->generation = 0;
 	volume->member_pages[slot]++;
 	volume->map.mapped++;
 	return 0;
@@ -94,6 +116,8 @@ static int take_pages(struct volume *volume, uint32_t first, uint32_t last)
 		taken = true;
 	}
 	int synced = taken ? sync_members(volume) : 0;
+	if (taken)
+		pool_check_space(volume->pool);
 	return rc ? rc : synced;
 }
 
@@ -102,6 +126,7 @@ static int take_pages(struct volume *volume, uint32_t first, uint32_t last)
 static void part_submit(struct volume *volume, struct part *part)
 {
 	struct member *member = part->target;
+	part->began_ns = member_sample_begin(member);
 	io_submit(&member->layer, &part->io);
 }
 
@@ -127,6 +152,7 @@ static bool start_one(struct volume *volume, struct io *io, uint32_t index)
 	part->first = index;
 	part->count = 1;
 	entry->in_flight++;
+	page_map_warm(&volume->map, index, 1);
 	part_submit(volume, part);
 	return true;
 }
@@ -148,6 +174,7 @@ static int fill_parts(struct volume *volume, struct io *io, struct part *part)
 			part->count = run.count;
 			for (uint32_t i = 0; i < run.count; i++)
 				volume->map.entries[run.first + i].in_flight++;
+			page_map_warm(&volume->map, run.first, run.count);
 			part = (struct part *)part->io.link;
 		} else {
 			iov_zero(io->iov, io->iov_count, done, run.length_bytes);
@@ -169,6 +196,23 @@ static unsigned count_runs(struct volume *volume, const struct io *io)
 	return count;
 }
 
+/* Has IO been dealt with, because a page of its range is closed or frozen? */
+static bool shut_out(struct volume *volume, struct io *io, uint32_t first, uint32_t last)
+{
+	for (uint32_t i = first; i <= last; i++) {
+		unsigned access = volume->map.entries[i].leaving;
+		if (access == PAGE_CLOSED) {
+			volume_hold(volume, io);
+			return true;
+		}
+		if (access == PAGE_FROZEN && io->op == IO_WRITE) {
+			end(volume, io, -EIO);
+			return true;
+		}
+	}
+	return false;
+}
+
 static void start_transfer(struct volume *volume, struct io *io)
 {
 	uint32_t first = (uint32_t)(io->offset_bytes / POOL_PAGE_BYTES);
@@ -177,12 +221,14 @@ static void start_transfer(struct volume *volume, struct io *io)
 
 	if (first == last && start_one(volume, io, first))
 		return;
-	for (uint32_t i = first; i <= last; i++)
-		if (volume->map.entries[i].leaving) {
-			volume_hold(volume, io);
-			return;
-		}
+	if (shut_out(volume, io, first, last))
+		return;
 	int rc = io->op == IO_WRITE ? take_pages(volume, first, last) : 0;
+	/* A move's copy must not take the space of what is written: it is given up for that. */
+	if (rc == -ENOSPC && mover_reclaim(volume->pool->mover)) {
+		volume_hold(volume, io);
+		return;
+	}
 	unsigned count = rc ? 0 : count_runs(volume, io);
 	if (count > 0)
 		rc = part_take(&volume->parts, io, count, &part);
@@ -327,6 +373,7 @@ void volume_wake(struct volume *volume)
 	while (volume->wake) {
 		struct unmap_list waiting = STAILQ_HEAD_INITIALIZER(waiting);
 		volume->wake = false;
+		mover_page_idle(volume->pool->mover, volume);
 		STAILQ_CONCAT(&waiting, &volume->waiting);
 		while (!STAILQ_EMPTY(&waiting)) {
 			struct unmap *unmap = STAILQ_FIRST(&waiting);
@@ -353,6 +400,7 @@ static int volume_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
 
 		if (volume->map.entries[run.first].leaving)
 			return -EAGAIN;
+		page_map_warm(&volume->map, run.first, run.count);
 		rc = run.mapped ? io_lend(&volume->pool->members[run.member]->layer,
 					  run.offset_bytes, run.length_bytes, lent)
 				: io_lent_add_zeros(lent, run.length_bytes);
@@ -385,6 +433,35 @@ static void make_naa(uint8_t *naa, const char *lab, const char *volume)
 	put_be64(naa + 8, low);
 }
 
+/* Two members claim the same page of the volume: it was moved and the old place has not been given
+ * back yet.  The newer generation is right, the other is cleaned. */
+static int resolve_claims(struct volume *volume, unsigned slot, uint32_t page,
+			  const struct page_owner *owner, struct err *err)
+{
+	struct page_entry *entry = &volume->map.entries[owner->page];
+	struct pool *pool = volume->pool;
+	struct cleaner *cleaner = pool->cleaner;
+
+	if (entry->generation == owner->generation)
+		return err_set(err, -EUCLEAN, "volume %s: page %u is mapped twice, on %s and %s",
+			       volume->name, owner->page,
+			       volume->pool->members[entry->member]->name,
+			       volume->pool->members[slot]->name);
+	if (cleaner_reserve(cleaner, 1))
+		return err_set(err, -ENOMEM, "no memory for volume %s", volume->name);
+	if (!page_generation_newer(owner->generation, entry->generation)) {
+		entry->pinned |= member_leave_page(pool->members[slot], page) != 0;
+		cleaner_add(cleaner, slot, page);
+		return 0;
+	}
+	entry->pinned |= member_leave_page(pool->members[entry->member], entry->page) != 0;
+	cleaner_add(cleaner, entry->member, entry->page);
+	volume->member_pages[entry->member]--;
+	volume->map.mapped--;
+	entry->page = PAGE_NONE;
+	return 1;
+}
+
 static int adopt_page(struct volume *volume, unsigned slot, uint32_t page,
 		      const struct page_owner *owner, struct err *err)
 {
@@ -392,11 +469,12 @@ static int adopt_page(struct volume *volume, unsigned slot, uint32_t page,
 	if (owner->page >= volume->map.count)
 		return 0;
 	struct page_entry *entry = &volume->map.entries[owner->page];
-	if (entry->page != PAGE_NONE)
-		return err_set(err, -EUCLEAN, "volume %s: page %u is mapped twice, on %s and %s",
-			       volume->name, owner->page,
-			       volume->pool->members[entry->member]->name,
-			       volume->pool->members[slot]->name);
+	if (entry->page != PAGE_NONE) {
+		int rc = resolve_claims(volume, slot, page, owner, err);
+		if (rc <= 0)
+			return rc;
+	}
+	entry->generation = owner->generation;
 	entry->page = page;
 	entry->member = (uint8_t)slot;
 	volume->member_pages[slot]++;
@@ -411,7 +489,7 @@ static int adopt_pages(struct volume *volume, struct err *err)
 		struct member *member = volume->pool->members[slot];
 		for (uint32_t page = 0; member->journal && page < member->page_count; page++) {
 			struct page_owner owner = page_journal_owner(member->journal, page);
-			int rc = owner.used && owner.volume == volume->id
+			int rc = owner.used && !owner.homeless && owner.volume == volume->id
 				     ? adopt_page(volume, slot, page, &owner, err)
 				     : 0;
 			if (rc)
@@ -428,6 +506,8 @@ static int build(struct volume *volume, const struct volume_config *config, stru
 		return err_set(err, rc, "volume %s: no page map for %llu bytes", volume->name,
 			       (unsigned long long)config->size_bytes);
 	rc = adopt_pages(volume, err);
+	if (rc == 0)
+		rc = pool_add_volume(volume->pool, volume, err);
 	if (rc || volume->thin)
 		return rc;
 	rc = take_pages(volume, 0, volume->map.count - 1);
@@ -481,6 +561,7 @@ struct volume *volume_close(struct volume *volume)
 		return NULL;
 	assert(!volume->held.first);
 	assert(STAILQ_EMPTY(&volume->waiting));
+	pool_remove_volume(volume->pool, volume);
 	part_pool_done(&volume->parts);
 	freelist_done(&volume->unmaps);
 	page_map_done(&volume->map);

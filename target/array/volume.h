@@ -5,7 +5,7 @@
  *
  * Every request on a page is counted in the page's entry, so that a page is given back only when
  * nothing is under way on it: a late write must not land in the next owner's data.  While a page is
- * leaving, requests to it wait in `held`.
+ * closed (it is given back, or switched to another member), requests to it wait in `held`.
  *
  * Recursion: stores complete within submit, and a submitter may submit its next request from
  * within a completion.  Beyond SUBMIT_DEPTH_MAX such levels requests wait in `held` until the
@@ -55,6 +55,9 @@ struct volume {
 	bool thin, read_only, removable;
 	uint32_t block_bytes, physical_block_bytes;
 	unsigned thin_threshold_percent;
+	bool moved;		/* since the slice map was last said to have changed */
+	uint64_t slice_changes; /* that was said so often */
+	uint64_t heat;		/* of all pages, as of the balancer's last round */
 	uint8_t naa[NAA_BYTES];
 	struct volume_counters counters;
 	struct part_pool parts;

@@ -10,15 +10,11 @@
 void volume_pool_space(const struct volume *volume, uint64_t *ret_used_bytes,
 		       uint64_t *ret_total_bytes)
 {
-	const struct pool *pool = volume->pool;
-	uint64_t used_pages = 0, pages = 0;
+	struct pool_space space;
 
-	for (unsigned i = 0; i < pool->member_count; i++) {
-		used_pages += pool->members[i]->used_pages;
-		pages += pool->members[i]->page_count;
-	}
-	*ret_used_bytes = used_pages * POOL_PAGE_BYTES;
-	*ret_total_bytes = pages * POOL_PAGE_BYTES;
+	pool_space(volume->pool, &space);
+	*ret_used_bytes = space.used_bytes;
+	*ret_total_bytes = space.total_bytes;
 }
 
 unsigned volume_thin_threshold_percent(const struct volume *volume)

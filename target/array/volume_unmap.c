@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "base/bytes.h"
-#include "target/array/volume.h"
+#include "target/array/page_move.h"
 
 static struct page_entry *entry_of(const struct unmap *unmap)
 {
@@ -43,7 +43,7 @@ static void unmap_end(struct unmap *unmap, int status)
 /* Opens the page to requests again, or for good to nobody. */
 static void page_reopen(struct unmap *unmap)
 {
-	entry_of(unmap)->leaving = 0;
+	entry_of(unmap)->leaving = PAGE_OPEN;
 	volume_wake(unmap->volume);
 }
 
@@ -71,8 +71,9 @@ static void send(struct unmap *unmap, enum io_op op, uint64_t offset, uint64_t l
 	io_submit(&member->layer, &unmap->io);
 }
 
-/* Begins with the page at hand.  False: it must wait for another UNMAP of the same page. */
-static bool begin_page(struct unmap *unmap)
+/* Begins with the page at hand.  False: it must wait for another UNMAP of the same page, or for
+ * the move of the page to end. */
+static bool begin_page(struct unmap *unmap, int *ret_status)
 {
 	struct volume *volume = unmap->volume;
 	struct page_entry *entry = entry_of(unmap);
@@ -82,16 +83,25 @@ static bool begin_page(struct unmap *unmap)
 		go_on(unmap);
 		return true;
 	}
+	if (entry->leaving == PAGE_FROZEN) {
+		*ret_status = -EIO;
+		return true;
+	}
 	if (entry->leaving) {
 		STAILQ_INSERT_TAIL(&volume->waiting, unmap, entry);
 		return false;
 	}
 	/* The volume's last page ends with the volume. */
 	unmap->whole =
-	    volume->thin && within == 0 &&
+	    volume->thin && within == 0 && !entry->pinned &&
 	    (here_bytes(unmap) == POOL_PAGE_BYTES || unmap->end_bytes == volume->layer.size_bytes);
+	if (unmap->whole && entry->moving) {
+		mover_cancel(volume->pool->mover, entry);
+		STAILQ_INSERT_TAIL(&volume->waiting, unmap, entry);
+		return false;
+	}
 	if (unmap->whole) {
-		entry->leaving = 1;
+		entry->leaving = PAGE_CLOSED;
 		unmap->step = UNMAP_LEAVE;
 		return true;
 	}
@@ -126,8 +136,10 @@ static int forget_page(struct unmap *unmap)
 	if (rc)
 		return rc;
 	entry->page = PAGE_NONE;
+	entry->heat = 0;
 	volume->member_pages[entry->member]--;
 	volume->map.mapped--;
+	pool_check_space(volume->pool);
 	return 0;
 }
 
@@ -138,6 +150,9 @@ static int step_done(struct unmap *unmap)
 	int rc = unmap->io.status;
 
 	if (!unmap->whole) {
+		if (entry->moving)
+			mover_written(unmap->volume->pool->mover, entry,
+				      unmap->at_bytes % POOL_PAGE_BYTES, here_bytes(unmap));
 		if (--entry->in_flight == 0 && entry->leaving)
 			volume_wake(unmap->volume);
 		go_on(unmap);
@@ -162,7 +177,7 @@ static void unmap_run(struct unmap *unmap)
 	while (rc == 0 && unmap->at_bytes < unmap->end_bytes) {
 		bool ready = true;
 		if (unmap->step == UNMAP_NEXT)
-			ready = begin_page(unmap);
+			ready = begin_page(unmap, &rc);
 		else if (unmap->step == UNMAP_LEAVE)
 			ready = leave_page(unmap);
 		else if (unmap->io_ended)

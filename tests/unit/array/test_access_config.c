@@ -166,11 +166,12 @@ static void test_unknown_keys(void **state)
 static void test_too_many_rules(void **state)
 {
 	struct parsed parsed;
-	char text[1000] = "access: [";
+	char text[1000];
+	size_t at = (size_t)snprintf(text, sizeof text, "access: [{}");
 
-	for (unsigned i = 0; i < 257; i++)
-		strcat(text, i ? ",{}" : "{}");
-	strcat(text, "]\n");
+	for (unsigned i = 1; i < 257; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, ",{}");
+	snprintf(text + at, sizeof text - at, "]\n");
 	parse(&parsed, text);
 	assert_string_equal(parsed.errors, "lab.yaml:5:1: a group has at most 256 access rules\n");
 	parsed_free(&parsed);

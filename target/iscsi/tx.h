@@ -28,7 +28,7 @@ enum {
 	TX_SLOTS = 64,
 	TX_IOV_MAX = 128,
 	TX_MAX_ITEMS = 4096,
-	TX_ITEMS_PER_SLAB = 16, /* a connection that is idle keeps one slab */
+	TX_ITEMS_PER_SLAB = 16,	    /* a connection that is idle keeps one slab */
 	TX_SMALL_BYTES = BHS_BYTES, /* data an item carries itself: sense, a rejected header */
 };
 

@@ -61,7 +61,7 @@ static void assert_list(const struct cfg_list *list, const char *const *expected
 	assert_int_equal(list->count, count);
 }
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+#define LIST(...) ((const char *const[]){__VA_ARGS__})
 
 /* Nothing is asked for: everybody reaches everything. */
 static void test_absent(void **state)
@@ -90,12 +90,12 @@ static void test_rules(void **state)
 	assert_string_equal(parsed.errors, "");
 	assert_int_equal(parsed.group.access.count, 3);
 	rules = parsed.group.access.items;
-	assert_list(&rules[0].volumes, LIST("db1"));
-	assert_list(&rules[0].initiators, LIST("iqn.2026-01.test:*"));
-	assert_list(&rules[0].users, LIST("exchange"));
-	assert_list(&rules[0].addresses, LIST());
-	assert_list(&rules[1].addresses, LIST("192.0.2.7", "10.1.0.0/16", "fd00::/8", "::1"));
-	assert_list(&rules[2].volumes, LIST());
+	assert_list(&rules[0].volumes, LIST("db1", NULL));
+	assert_list(&rules[0].initiators, LIST("iqn.2026-01.test:*", NULL));
+	assert_list(&rules[0].users, LIST("exchange", NULL));
+	assert_list(&rules[0].addresses, LIST(NULL));
+	assert_list(&rules[1].addresses, LIST("192.0.2.7", "10.1.0.0/16", "fd00::/8", "::1", NULL));
+	assert_list(&rules[2].volumes, LIST(NULL));
 	assert_true(access_config_covers(&rules[0], "db1"));
 	assert_false(access_config_covers(&rules[0], "logs"));
 	assert_false(access_config_covers(&rules[0], "db"));

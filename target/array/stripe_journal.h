@@ -40,7 +40,8 @@ struct journal_record {
 	uint64_t stripe;
 	uint64_t data_bytes;
 	uint32_t unmap;
-	uint32_t clean; /* it leaves the stripe clean */
+	uint32_t clean;	 /* it leaves the stripe clean */
+	uint64_t missed; /* columns whose drive was out: it is stale from this update on */
 	struct journal_leg legs[];
 };
 

@@ -130,6 +130,7 @@ void stripe_op_end(struct stripe_op *op, int status)
 
 	if (op->record)
 		stripe_journal_release(&set->journal, op->record);
+	set->replays -= op->kind == STRIPE_REPLAY;
 	if (op->work)
 		work_give(set, op->work);
 	stripe_lock_release(&set->locks, &op->lock);

@@ -52,6 +52,7 @@ struct stripe_target stripe_find(const struct stripe_set *stripes, const struct 
 		drive = stripe_spare_drive(&stripes->geometry, at, stripes->spare_of[drive] - 1);
 	}
 	target.drive = drive;
+	target.collecting = !good;
 	target.readable = good && raid_usable(set, drive);
 	target.takes = raid_takes(set, drive);
 	return target;
@@ -251,7 +252,8 @@ static void stripe_set_read(struct stripe_set *stripes, struct io *io)
 		done += size;
 		if (rc)
 			part_end(&set->parts, part, rc);
-		else if (!target.readable || stripe_lost(&stripes->marks, stripe) >> column & 1)
+		else if (!target.readable || stripes->replays > 0 ||
+			 stripe_lost(&stripes->marks, stripe) >> column & 1)
 			read_through_redundancy(stripes, part, stripe, column, false);
 		else
 			io_submit(&set->drives[target.drive]->layer, &part->io);

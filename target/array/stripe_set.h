@@ -80,6 +80,7 @@ struct stripe_op {
 	unsigned pending;
 	unsigned twins;	 /* legs of this phase */
 	unsigned epoch;	 /* of the set, when the write was planned */
+	uint64_t out;	 /* columns that could not be written then: there is nothing for them */
 	unsigned target; /* REBUILD: the drive to be written */
 	unsigned column; /* READ, REBUILD: the one wanted */
 	bool cleans;	 /* the write leaves the stripe clean */
@@ -111,7 +112,8 @@ struct stripe_set {
 	/* Slots whose content is on spare slots: which (index + 1), and whether it is complete. */
 	uint8_t spare_of[RAID_DRIVES_MAX];
 	uint64_t spared_mask, spare_good_mask;
-	unsigned epoch; /* changes with what slots are on which drives */
+	unsigned epoch;	  /* changes with what slots are on which drives */
+	unsigned replays; /* updates of the journal under way: no read may overtake them */
 	struct adapt_map map;
 };
 
@@ -120,6 +122,7 @@ struct stripe_target {
 	unsigned drive;
 	uint64_t offset_bytes;
 	bool readable, takes;
+	bool collecting; /* on spare slots that are not rebuilt yet */
 	unsigned twin_count;
 	unsigned twin[JOURNAL_TWINS];
 };

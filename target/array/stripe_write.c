@@ -36,11 +36,16 @@ static uint64_t slots_of(const struct stripe_op *op, uint64_t columns)
 	uint64_t slots = 0;
 	for (uint64_t left = columns; left; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
-		unsigned drive = op->sent >> column & 1 ? op->work->legs[column].drive
-							: stripe_find(set, &op->at, column).drive;
-		slots |= STRIPE_BIT(drive);
+		if (op->sent >> column & 1) {
+			slots |= STRIPE_BIT(op->work->legs[column].drive);
+			continue;
+		}
+		struct stripe_target target = stripe_find(set, &op->at, column);
+		if (op->epoch == set->epoch || !target.collecting)
+			slots |= STRIPE_BIT(target.drive);
 	}
-	/* A drive that came while the write was under way is rebuilt here afterwards. */
+	/* A drive or a spare slot that came while the write was under way is rebuilt here
+	 * afterwards. */
 	if (op->epoch != set->epoch)
 		slots &= ~set->set.filling_mask;
 	return slots;
@@ -89,6 +94,7 @@ static bool journal_legs(struct stripe_op *op, uint64_t sent)
 	record->stripe = op->at.stripe;
 	record->unmap = op->kind == STRIPE_UNMAP;
 	record->clean = op->cleans;
+	record->missed = op->plan.write_mask & ~sent;
 	for (unsigned i = 0; i < set->geometry.width + op->twins; i++) {
 		const struct stripe_leg *leg = &op->work->legs[i];
 		bool twin = i >= set->geometry.width;
@@ -125,7 +131,8 @@ void stripe_write_journaled(struct stripe_op *op)
 	}
 	struct stripe_state state;
 	stripe_op_state(op, &state);
-	uint64_t sent = op->plan.write_mask & ~state.out;
+	/* A drive that returned since the plan was made misses this write all the same. */
+	uint64_t sent = op->plan.write_mask & ~(state.out | op->out);
 	/* Nobody has the data: there is nothing to be sent to a spare slot's drive alone. */
 	stripe_twins_fill(op, sent);
 	if (op->set->journal.nvram && !journal_legs(op, sent)) {
@@ -302,6 +309,7 @@ void stripe_write_run(struct stripe_op *op)
 
 	op->epoch = op->set->epoch;
 	stripe_op_state(op, &state);
+	op->out = state.out;
 	int rc = stripe_plan_write(&op->set->shape, op->lo, op->hi, hull, &state, &op->plan);
 	if (rc == 0 && !has_room(op))
 		rc = -EIO;
@@ -322,6 +330,7 @@ void stripe_unmap_run(struct stripe_op *op)
 
 	op->epoch = op->set->epoch;
 	stripe_op_state(op, &state);
+	op->out = state.out;
 	if ((unsigned)__builtin_popcountll(state.absent) > geometry->parities || !has_room(op)) {
 		stripe_op_end(op, -EIO);
 		return;
@@ -346,6 +355,7 @@ void stripe_replay_run(struct stripe_op *op)
 
 	op->epoch = set->epoch;
 	op->cleans = record->clean;
+	op->plan.write_mask = record->missed;
 	for (unsigned i = 0; i < record->leg_count; i++) {
 		const struct journal_leg *note = &record->legs[i];
 		struct stripe_target target = stripe_find(set, &op->at, note->column);
@@ -390,6 +400,7 @@ void stripe_replay_begin(struct stripe_set *set)
 			continue;
 		}
 		*op = (struct stripe_op){.kind = STRIPE_REPLAY, .record = record};
+		set->replays++;
 		stripe_op_submit(set, op, record->stripe,
 				 (struct stripe_span){0, set->geometry.chunk_bytes});
 	}

@@ -229,6 +229,7 @@ static int open_sweep(struct loop *loop, struct member *member, const struct mem
 	    .slot_count = member->active_count,
 	    .slot_drive = member->slot_drive,
 	    .stale_mask = member->stale_mask,
+	    .spares_used = member->journal != NULL,
 	    .spare_delay_ns = config->spare_delay_ns,
 	    .rate_bytes_per_s = config->rebuild_rate_bytes,
 	    .scrub_every_ns = config->scrub.every_ns,
@@ -278,11 +279,32 @@ static int open_drives(struct loop *loop, struct member *member, const struct me
 	return 0;
 }
 
+/* Where the set notes its updates, beside the drives' files. */
+static int open_raid_journal(struct member *member, const struct member_config *config,
+			     const struct raid_ops *raid, struct err *err)
+{
+	char name[96];
+
+	if (!raid->journal_bytes)
+		return 0;
+	snprintf(name, sizeof name, "%s-raid", member->name);
+	size_t bytes = raid->journal_bytes(member->active_count, config->chunk_bytes);
+	int rc = nvram_open(config->store_place, name, bytes, &member->raid_journal, err);
+	/* What an earlier member of that name left is not this one's. */
+	if (rc == 0 && !page_journal_is_ready(member->journal))
+		memset(member->raid_journal.memory, 0, bytes);
+	return rc;
+}
+
 static int open_set(struct loop *loop, struct member *member, const struct raid_ops *raid,
 		    uint64_t chunk_bytes, struct err *err)
 {
 	for (unsigned i = 0; i < member->active_count; i++) {
 		unsigned drive = member->slot_drive[i];
+		if (drive == SWEEP_NO_DRIVE) { /* what spare space holds is not believed */
+			member->slot_drive[i] = (uint8_t)i;
+			member->stale_mask |= UINT64_C(1) << i;
+		}
 		member->slot_drives[i] = member->drives[drive < member->drive_count ? drive : i];
 	}
 	struct raid_config set = {
@@ -292,6 +314,7 @@ static int open_set(struct loop *loop, struct member *member, const struct raid_
 	    .stale_mask = member->stale_mask,
 	    .stale = member_stale,
 	    .stale_arg = member,
+	    .journal = member->raid_journal.memory ? &member->raid_journal : NULL,
 	};
 	int rc = raid->open(loop, &set, &member->raid, err);
 	if (rc)
@@ -377,6 +400,8 @@ static int member_build(struct loop *loop, struct member *member,
 	}
 	if (rc == 0)
 		rc = open_drives(loop, member, config, model, seed, err);
+	if (rc == 0 && origin)
+		rc = open_raid_journal(member, config, raid, err);
 	if (rc == 0)
 		rc = open_set(loop, member, raid, config->chunk_bytes, err);
 	return rc ? rc : open_sweep(loop, member, config, raid, err);
@@ -415,6 +440,8 @@ struct member *member_close(struct member *member)
 		member->raid->ops->free(member->raid);
 	for (unsigned i = 0; i < member->drive_count; i++)
 		drive_close(member->drives[i]);
+	if (member->raid_journal.memory)
+		nvram_close(&member->raid_journal);
 	page_journal_close(member->journal);
 	free(member->used);
 	free(member);

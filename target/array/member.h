@@ -14,6 +14,7 @@
 #include "target/array/pool_identity.h"
 #include "target/array/pool_status.h"
 #include "target/array/sweep.h"
+#include "target/drive/nvram.h"
 
 struct member {
 	struct io_layer layer; /* submit here; passes to the RAID set and counts */
@@ -29,6 +30,7 @@ struct member {
 	struct member_counters counters;
 	struct member_gate gate;
 	struct page_journal *journal;		    /* NULL: nothing persists */
+	struct nvram raid_journal;		    /* of the set's updates, with a file store */
 	uint64_t stale_mask;			    /* of slots */
 	uint8_t slot_drive[RAID_DRIVES_MAX];	    /* of each slot of the set, see sweep.h */
 	struct drive *slot_drives[RAID_DRIVES_MAX]; /* the same, as the set was opened */

@@ -18,7 +18,6 @@
 
 /* Rebuilds in place that come to nothing before only a change of drives helps. */
 enum { ATTEMPTS_MAX = 4 };
-#define LOST_RETRY_NS (60 * NS_PER_S)
 
 /* ---- the set as a whole ---- */
 
@@ -106,8 +105,10 @@ static unsigned find_spare(struct sweep *sweep, const struct sweep_slot *slot)
 		const struct drive *drive = slot_drive(&sweep->slots[i]);
 		least = drive ? MIN_OF(least, drive->layer.size_bytes) : least;
 	}
-	/* From the end, where the lab file's spares are. */
-	for (unsigned i = sweep->config.drive_count; i > 0; i--) {
+	/* From the end, where the lab file's spares are; a drive whose slot is on distributed spare
+	 * space is kept for that slot. */
+	unsigned end = sweep->protection.distributed_spares ? sweep->config.slot_count : 0;
+	for (unsigned i = sweep->config.drive_count; i > end; i--) {
 		const struct drive *drive = sweep->config.drives[i - 1];
 		if (!drive->failed && drive->layer.size_bytes >= least &&
 		    !slot_of_drive(sweep, i - 1))
@@ -116,12 +117,22 @@ static unsigned find_spare(struct sweep *sweep, const struct sweep_slot *slot)
 	return SWEEP_NO_DRIVE;
 }
 
-static bool spare_space_left(const struct sweep *sweep)
+/* The distributed spare that is free, plus one; 0: none. */
+static unsigned find_spare_space(const struct sweep *sweep)
 {
-	unsigned taken = 0;
+	uint64_t taken = 0;
 	for (unsigned i = 0; i < sweep->config.slot_count; i++)
-		taken += sweep->slots[i].drive == SWEEP_NO_DRIVE;
-	return taken < sweep->protection.distributed_spares;
+		taken |= UINT64_C(1) << sweep->slots[i].spare;
+	for (unsigned spare = 1; spare <= sweep->protection.distributed_spares; spare++)
+		if (!(taken >> spare & 1))
+			return spare;
+	return 0;
+}
+
+/* The drive that a slot on spare space waits for, when it is there. */
+static bool home_is_free(struct sweep *sweep, unsigned slot)
+{
+	return !sweep->config.drives[slot]->failed && !slot_of_drive(sweep, slot);
 }
 
 /* ---- steps ---- */
@@ -139,35 +150,13 @@ static void slot_give_up(struct sweep_slot *slot)
 	slot->attempts++;
 	slot->anew = false;
 	slot->stale = true;
-	slot->moving_back = false;
+	if (slot->moving_back) { /* the spare space has all there is */
+		slot->moving_back = false;
+		slot->drive = SWEEP_NO_DRIVE;
+		slot->stale = false;
+	}
 	/* Not at once again: what ails the drive may pass, and the spare delay may be 0. */
 	slot_wait(slot, MAX_OF(slot->sweep->config.spare_delay_ns, NS_PER_S));
-}
-
-/* All was gone through, but some places could not be worked out (another drive cannot be read
- * there).  The slot cannot be relied on; initiators may write the places anew, or a drive return.
- */
-static void slot_again(struct sweep_slot *slot)
-{
-	struct sweep *sweep = slot->sweep;
-
-	if (slot->attempts == 0)
-		log_warn("member %s: %llu stripes of slot %u cannot be worked out",
-			 sweep->config.name, (unsigned long long)slot->lost_units,
-			 slot_index(slot));
-	slot->attempts++;
-	slot->step = SLOT_LOST;
-	slot->due_ns = sweep_now(sweep) + LOST_RETRY_NS;
-	if (slot->attempts < ATTEMPTS_MAX)
-		sweep_wake(sweep, slot->due_ns);
-}
-
-static void slot_pass(struct sweep_slot *slot)
-{
-	slot->step = SLOT_REBUILD;
-	slot->cursor = 0;
-	slot->lost_units = 0;
-	sweep_meter_start(&slot->meter, sweep_now(slot->sweep));
 }
 
 static void slot_rebuild(struct sweep_slot *slot)
@@ -176,9 +165,10 @@ static void slot_rebuild(struct sweep_slot *slot)
 	struct drive *drive = slot_drive(slot);
 
 	sweep->config.ops->slot_replace(sweep->config.set, slot_index(slot), drive);
-	slot->anew = false;
-	slot->stale = true;
-	slot_pass(slot);
+	slot->step = SLOT_REBUILD;
+	slot->cursor = 0;
+	slot->lost_units = 0;
+	sweep_meter_start(&slot->meter, sweep_now(sweep));
 	log_info("member %s: slot %u is being rebuilt onto %s", sweep->config.name,
 		 slot_index(slot), drive ? drive->name : "distributed spare space");
 	sweep_wake(sweep, 0);
@@ -200,6 +190,7 @@ static void slot_clear(struct sweep_slot *slot)
 	struct drive *drive = slot_drive(slot);
 
 	slot->anew = false;
+	slot->stale = true;
 	slot->step = SLOT_CLEAR;
 	if (!drive) {
 		sweep_wake(slot->sweep, 0);
@@ -215,24 +206,36 @@ static void slot_clear(struct sweep_slot *slot)
 	io_submit(&drive->layer, &slot->io);
 }
 
-static bool slot_assign(struct sweep_slot *slot, unsigned drive)
+static bool record_drive(struct sweep_slot *slot, unsigned drive)
 {
 	struct sweep *sweep = slot->sweep;
 	const struct sweep_config *config = &sweep->config;
-	int rc = config->assign ? config->assign(config->arg, slot_index(slot), drive) : 0;
 
-	if (rc) {
-		if (!sweep->warned)
-			log_warn("member %s: cannot record which drive takes slot %u: no rebuild",
-				 config->name, slot_index(slot));
-		sweep->warned = true;
-		return false;
-	}
+	if (!config->assign || config->assign(config->arg, slot_index(slot), drive) == 0)
+		return true;
+	if (!sweep->warned)
+		log_warn("member %s: cannot record which drive takes slot %u: no rebuild",
+			 config->name, slot_index(slot));
+	sweep->warned = true;
+	return false;
+}
+
+/* DRIVE: of the member, or SWEEP_NO_DRIVE for spare space. */
+static void slot_assign(struct sweep_slot *slot, unsigned drive)
+{
+	struct sweep *sweep = slot->sweep;
+	const struct sweep_config *config = &sweep->config;
+	unsigned spare = drive == SWEEP_NO_DRIVE ? find_spare_space(sweep) : 0;
+
+	if (!record_drive(slot, drive))
+		return;
 	slot->drive = drive;
+	slot->spare = spare;
+	slot->all_units = spare && (config->spares_used || sweep->spares_used >> spare & 1);
+	sweep->spares_used |= spare ? UINT64_C(1) << spare : 0;
 	slot->attempts = 0;
 	slot->erred = false;
 	slot_clear(slot);
-	return true;
 }
 
 /* Out, and the time to wait for the drive is over or it is back. */
@@ -242,12 +245,17 @@ static void slot_choose(struct sweep_slot *slot)
 	bool here = !slot_failed(slot), due = sweep_now(sweep) >= slot->due_ns;
 
 	if (!slot_out(slot)) {
-		slot->step = SLOT_GOOD;
+		if (due || slot->drive != SWEEP_NO_DRIVE)
+			slot->step = SLOT_GOOD;
 		return;
 	}
 	/* Nothing can be worked out; a drive that was only pulled may come back and cure it. */
 	if (sweep_slack(sweep, slot_index(slot)) < 0)
 		return;
+	if (slot->drive == SWEEP_NO_DRIVE && home_is_free(sweep, slot_index(slot))) {
+		slot_assign(slot, slot_index(slot));
+		return;
+	}
 	if (here && !slot->erred && slot->attempts == 0) {
 		slot_clear(slot);
 		return;
@@ -255,14 +263,10 @@ static void slot_choose(struct sweep_slot *slot)
 	if (!due)
 		return;
 	unsigned spare = find_spare(sweep, slot);
-	if (spare != SWEEP_NO_DRIVE) {
-		if (slot_assign(slot, spare))
-			log_info("member %s: spare %s takes slot %u", sweep->config.name,
-				 sweep->config.drives[spare]->name, slot_index(slot));
-		return;
-	}
-	if (slot->drive != SWEEP_NO_DRIVE && slot_failed(slot) && spare_space_left(sweep))
-		(void)slot_assign(slot, SWEEP_NO_DRIVE);
+	if (spare != SWEEP_NO_DRIVE)
+		slot_assign(slot, spare);
+	else if (slot_failed(slot) && find_spare_space(sweep))
+		slot_assign(slot, SWEEP_NO_DRIVE);
 	else if (here && slot->attempts < ATTEMPTS_MAX)
 		slot_clear(slot);
 }
@@ -293,15 +297,25 @@ static void slot_finish(struct sweep_slot *slot)
 	struct sweep *sweep = slot->sweep;
 	const struct sweep_config *config = &sweep->config;
 
+	if (slot->moving_back && !record_drive(slot, slot->drive)) {
+		slot_give_up(slot);
+		return;
+	}
 	/* Not recorded, it would be rebuilt again after a restart; until then it serves. */
 	if (config->fresh && config->fresh(config->arg, slot_index(slot)))
 		log_warn("member %s: cannot record that slot %u is rebuilt", config->name,
 			 slot_index(slot));
+	if (slot->lost_units)
+		log_warn("member %s: %llu stripes of slot %u could not be worked out", config->name,
+			 (unsigned long long)slot->lost_units, slot_index(slot));
 	config->ops->slot_good(config->set, slot_index(slot));
 	slot->step = SLOT_GOOD;
 	slot->stale = false;
 	slot->erred = false;
+	if (slot->drive != SWEEP_NO_DRIVE)
+		slot->spare = 0;
 	slot->moving_back = false;
+	sweep->dirty_from = 0;
 	slot->attempts = 0;
 	sweep->rebuilds++;
 	log_info("member %s: slot %u is rebuilt", config->name, slot_index(slot));
@@ -314,13 +328,14 @@ static void slot_move_back(struct sweep_slot *slot)
 	struct sweep *sweep = slot->sweep;
 	unsigned home = slot_index(slot);
 
-	if (slot->drive != SWEEP_NO_DRIVE || slot->step != SLOT_GOOD)
+	if (slot->drive != SWEEP_NO_DRIVE || slot->attempts >= ATTEMPTS_MAX ||
+	    !home_is_free(sweep, home))
 		return;
-	if (sweep->config.drives[home]->failed || slot_of_drive(sweep, home))
-		return;
+	slot->all_units = false;
+	/* Recorded when it is done: until then the spare space takes all updates as well. */
 	slot->moving_back = true;
-	if (!slot_assign(slot, home))
-		slot->moving_back = false;
+	slot->drive = home;
+	slot_clear(slot);
 }
 
 /* ---- turns ---- */
@@ -351,19 +366,11 @@ static void slot_turn(struct sweep_slot *slot)
 	case SLOT_REBUILD:
 		if (slot->in_flight > 0)
 			break;
-		slot->cursor = sweep_next_unit(sweep, slot->cursor);
+		slot->cursor = slot_next_unit(slot);
 		if (lost)
 			slot_give_up(slot);
-		else if (slot->cursor >= sweep->unit_count && slot->lost_units)
-			slot_again(slot);
 		else if (slot->cursor >= sweep->unit_count)
 			slot_flush(slot);
-		break;
-	case SLOT_LOST:
-		if (lost)
-			slot_give_up(slot);
-		else if (slot->attempts < ATTEMPTS_MAX && sweep_now(sweep) >= slot->due_ns)
-			slot_pass(slot); /* it took every update: no need to clear it */
 		break;
 	case SLOT_FLUSH:
 		if (slot->in_flight > 0)
@@ -374,12 +381,6 @@ static void slot_turn(struct sweep_slot *slot)
 			slot_finish(slot);
 		break;
 	}
-}
-
-static bool slot_is_waiting(const struct sweep_slot *slot)
-{
-	return slot->step == SLOT_WAIT ||
-	       (slot->step == SLOT_LOST && slot->attempts < ATTEMPTS_MAX);
 }
 
 static void sweep_turn(void *arg)
@@ -398,7 +399,7 @@ static void sweep_turn(void *arg)
 	sweep_pump(sweep);
 	uint64_t now = sweep_now(sweep);
 	for (unsigned i = 0; i < config->slot_count; i++)
-		if (slot_is_waiting(&sweep->slots[i]) && sweep->slots[i].due_ns > now)
+		if (sweep->slots[i].step == SLOT_WAIT && sweep->slots[i].due_ns > now)
 			sweep_wake(sweep, sweep->slots[i].due_ns);
 }
 
@@ -422,11 +423,10 @@ void sweep_drive_changed(struct sweep *sweep, unsigned index)
 		slot->attempts = 0;
 		slot->erred = false;
 	}
-	for (unsigned i = 0; !failed && i < sweep->config.slot_count; i++)
-		if (sweep->slots[i].step == SLOT_LOST) {
-			sweep->slots[i].attempts = 0;
-			sweep->slots[i].due_ns = 0;
-		}
+	if (!failed)
+		sweep->dirty_from = 0;
+	if (!failed && !slot && index < sweep->config.slot_count)
+		sweep->slots[index].attempts = 0; /* its content may move back */
 	sweep_wake(sweep, 0);
 }
 
@@ -457,6 +457,9 @@ int sweep_open(const struct sweep_config *config, struct sweep **ret_sweep)
 	for (unsigned i = 0; i < config->slot_count; i++) {
 		sweep->slots[i].sweep = sweep;
 		sweep->slots[i].drive = config->slot_drive[i];
+		if (config->slot_drive[i] == SWEEP_NO_DRIVE)
+			sweep->slots[i].spare = find_spare_space(sweep);
+		sweep->slots[i].all_units = sweep->slots[i].spare > 0;
 		sweep->slots[i].stale = config->stale_mask >> i & 1;
 	}
 	for (unsigned i = 0; i < sweep->config.window; i++) {

@@ -110,8 +110,9 @@ struct sweep_config {
 	unsigned window;	   /* units under way; 0: the usual number */
 	uint64_t scrub_every_ns;   /* 0: only by hand */
 	void *arg;
-	/* SLOT gets DRIVE, all of it out of date: durable when it returns 0.  NULL: nothing
-	 * persists. */
+	bool spares_used; /* distributed spare space may hold something already */
+	/* SLOT gets DRIVE (or SWEEP_NO_DRIVE), all of it out of date: durable when it returns 0.
+	 * NULL: nothing persists. */
 	int (*assign)(void *arg, unsigned slot, unsigned drive);
 	/* SLOT is up to date: durable when it returns 0. */
 	int (*fresh)(void *arg, unsigned slot);

@@ -25,17 +25,18 @@ enum slot_step {
 	SLOT_WAIT,    /* out: until due_ns, and then for a drive */
 	SLOT_CLEAR,   /* its drive is being cleared */
 	SLOT_REBUILD, /* units are under way, or wait for their turn */
-	SLOT_LOST,    /* rebuilt but for places that could not be worked out */
 	SLOT_FLUSH,   /* all is rebuilt and on its way to stable storage */
 };
 
 struct sweep_slot {
 	struct sweep *sweep;
 	unsigned drive; /* SWEEP_NO_DRIVE: distributed spare space */
+	unsigned spare; /* the share of distributed spare space it takes, from 1 on; 0: none */
 	enum slot_step step;
 	bool stale;	  /* missed an update, or was never rebuilt */
 	bool erred;	  /* went stale although its drive was there */
 	bool anew;	  /* what is under way is for nothing */
+	bool all_units;	  /* what its spare space holds elsewhere is not known */
 	bool moving_back; /* from distributed spare space: the set has all it needs */
 	uint64_t due_ns;
 	unsigned attempts; /* rebuilds on this drive that came to nothing */
@@ -49,7 +50,7 @@ struct sweep_slot {
 struct sweep_run {
 	struct raid_unit unit;
 	struct sweep *sweep;
-	uint64_t generation; /* of the scrub it belongs to */
+	uint64_t generation; /* of the scrub it belongs to, 0: none */
 	struct sweep_run *next;
 };
 
@@ -67,6 +68,8 @@ struct sweep {
 	uint64_t retry_ns; /* the set had no memory: nothing before */
 	uint64_t turn_bytes;
 	uint64_t rebuilds;
+	uint64_t dirty_from; /* units from here on are asked for dirty ones, UINT64_MAX: none */
+	uint64_t spares_used;
 	/* scrub */
 	struct scrub_progress scrub;
 	uint64_t scrub_cursor, scrub_generation, scrub_due_ns;
@@ -108,6 +111,10 @@ void sweep_pump(struct sweep *sweep);
 struct sweep_slot *sweep_first_rebuild(const struct sweep *sweep);
 /* From UNIT on, the first one that holds anything in use; unit_count: none. */
 uint64_t sweep_next_unit(const struct sweep *sweep, uint64_t unit);
+static inline uint64_t slot_next_unit(const struct sweep_slot *slot)
+{
+	return slot->all_units ? slot->cursor : sweep_next_unit(slot->sweep, slot->cursor);
+}
 uint64_t sweep_used_bytes(const struct sweep *sweep);
 
 void sweep_scrub_unit_done(struct sweep *sweep, const struct sweep_run *run);

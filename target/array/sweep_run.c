@@ -97,8 +97,10 @@ static void unit_done(struct raid_unit *unit)
 		sweep->retry_ns = sweep_now(sweep) + BUSY_RETRY_NS;
 	if (unit->kind == RAID_UNIT_REBUILD)
 		rebuild_unit_done(sweep, unit);
-	else
+	else if (run->generation)
 		sweep_scrub_unit_done(sweep, run);
+	else if (unit->status == -EBUSY)
+		sweep->dirty_from = MIN_OF(sweep->dirty_from, unit->unit);
 	run->next = sweep->idle;
 	sweep->idle = run;
 	sweep_wake(sweep, 0);
@@ -106,13 +108,14 @@ static void unit_done(struct raid_unit *unit)
 
 /* ---- beginnings ---- */
 
-static void unit_start(struct sweep *sweep, enum raid_unit_kind kind, unsigned slot, uint64_t unit)
+static void unit_start(struct sweep *sweep, enum raid_unit_kind kind, unsigned slot, uint64_t unit,
+		       uint64_t generation)
 {
 	struct sweep_run *run = sweep->idle;
 
 	sweep->idle = run->next;
 	run->sweep = sweep;
-	run->generation = sweep->scrub_generation;
+	run->generation = generation;
 	run->unit = (struct raid_unit){
 	    .kind = kind,
 	    .slot = slot,
@@ -139,13 +142,28 @@ static struct sweep_slot *next_rebuild(struct sweep *sweep, bool *ret_any)
 		int slack = slot->moving_back ? RAID_DRIVES_MAX : sweep_slack(sweep, i);
 		if (slack < 0 || (best && slack >= least))
 			continue;
-		slot->cursor = sweep_next_unit(sweep, slot->cursor);
+		slot->cursor = slot_next_unit(slot);
 		if (slot->cursor >= sweep->unit_count)
 			continue;
 		best = slot;
 		least = slack;
 	}
 	return best;
+}
+
+/* Places where a write failed half-way: what can be cured is cured without waiting for a scrub. */
+static bool dirty_start(struct sweep *sweep)
+{
+	const struct raid_ops *ops = sweep->config.ops;
+
+	if (sweep->dirty_from == UINT64_MAX || !ops->dirty_unit)
+		return false;
+	uint64_t unit = ops->dirty_unit(sweep->config.set, sweep->dirty_from);
+	sweep->dirty_from = unit == UINT64_MAX ? unit : unit + 1;
+	if (unit == UINT64_MAX)
+		return false;
+	unit_start(sweep, RAID_UNIT_VERIFY, 0, unit, 0);
+	return true;
 }
 
 static bool start_one(struct sweep *sweep)
@@ -156,16 +174,18 @@ static bool start_one(struct sweep *sweep)
 	if (slot) {
 		slot->in_flight++;
 		unit_start(sweep, RAID_UNIT_REBUILD, (unsigned)(slot - sweep->slots),
-			   slot->cursor++);
+			   slot->cursor++, 0);
 		return true;
 	}
+	if (dirty_start(sweep))
+		return true;
 	if (rebuilding || !sweep->scrub.running || !sweep_is_whole(sweep))
 		return false;
 	sweep->scrub_cursor = sweep_next_unit(sweep, sweep->scrub_cursor);
 	if (sweep->scrub_cursor >= sweep->unit_count)
 		return false;
 	sweep->scrub_in_flight++;
-	unit_start(sweep, RAID_UNIT_VERIFY, 0, sweep->scrub_cursor++);
+	unit_start(sweep, RAID_UNIT_VERIFY, 0, sweep->scrub_cursor++, sweep->scrub_generation);
 	return true;
 }
 

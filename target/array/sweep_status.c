@@ -82,7 +82,8 @@ void member_rebuild_progress(const struct member *member, struct rebuild_progres
 		progress.slot = (unsigned)(slot - sweep->slots);
 		progress.drive = slot->drive;
 		progress.lost_bytes = slot->lost_units * sweep->unit_bytes;
-		sweep_meter_tell(&slot->meter, sweep_now(sweep), sweep_used_bytes(sweep),
+		sweep_meter_tell(&slot->meter, sweep_now(sweep),
+				 slot->all_units ? set_bytes : sweep_used_bytes(sweep),
 				 &progress.percent, &set_rate, &progress.remaining_ns);
 		progress.bytes_per_s =
 		    (uint64_t)((double)set_rate * (double)drive_bytes / (double)set_bytes);

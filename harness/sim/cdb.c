@@ -71,6 +71,24 @@ static void take_sense(struct path_io *pio, uint8_t key, uint8_t asc, uint8_t as
 	pio->ascq = ascq;
 }
 
+/* The task's first COUNT bytes of data, which may be memory that the store has lent. */
+static void take_data(struct path_io *pio, const struct scsi_task *task, uint32_t count)
+{
+	const struct io_lent *lent = (const struct io_lent *)(const void *)task->in_buf->data;
+	uint64_t at = 0;
+
+	if (!task->in_lent) {
+		iov_from_mem(pio->iov, pio->iov_count, 0, task->in_buf->data, count);
+		return;
+	}
+	for (unsigned i = 0; i < lent->count && at < count; i++) {
+		uint64_t bytes = MIN_OF(lent->iov[i].iov_len, count - at);
+
+		iov_from_mem(pio->iov, pio->iov_count, at, lent->iov[i].iov_base, bytes);
+		at += bytes;
+	}
+}
+
 void sim_result_take(struct path_io *pio, const struct scsi_task *task)
 {
 	uint32_t came = MIN_OF(task->in_bytes, task->edtl_bytes);
@@ -83,7 +101,7 @@ void sim_result_take(struct path_io *pio, const struct scsi_task *task)
 		if (pio->op != IO_READ)
 			break;
 		if (came > 0)
-			iov_from_mem(pio->iov, pio->iov_count, 0, task->in_buf->data, came);
+			take_data(pio, task, came);
 		/* GOOD for less than was asked is no success. */
 		if (came < task->edtl_bytes)
 			take_sense(pio, KEY_ABORTED, ASC_DATA_PHASE_ERROR, 0);

@@ -140,6 +140,13 @@ static const struct control_command commands[] = {
      control_run_drive_return},
     {{"member-offline", "member=M", "the member is switched off"}, control_run_member_offline},
     {{"member-online", "member=M", "... and on again"}, control_run_member_online},
+    {{"member-drain", "member=M", "moves every page of it to the other members of its pool"},
+     control_run_member_drain},
+    {{"member-drain-stop", "member=M", "stops that"}, control_run_member_drain_stop},
+    {{"moves-pause", "[pool=P]", "no page is moved any more"}, control_run_moves_pause},
+    {{"moves-resume", "[pool=P]", "... and again"}, control_run_moves_resume},
+    {{"balance", "[pool=P]", "a round of the capacity and the performance balancer now"},
+     control_run_balance},
     {{"controller-fail", "[member=M] [controller=N]",
       "a controller dies: the active one unless given; style lun: controller=0 or 1"},
      control_run_controller_fail},
@@ -176,7 +183,7 @@ static const struct control_command *find_command(const char *name)
 
 static void name_commands(struct err *err)
 {
-	char all[600] = "";
+	char all[900] = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		size_t used = strlen(all);

@@ -51,6 +51,17 @@ int control_run_rebuild_pause(struct control_request *request);
 int control_run_rebuild_resume(struct control_request *request);
 int control_run_rebuild_rate(struct control_request *request);
 
+/* command_pool.c */
+int control_run_member_drain(struct control_request *request);
+int control_run_member_drain_stop(struct control_request *request);
+int control_run_moves_pause(struct control_request *request);
+int control_run_moves_resume(struct control_request *request);
+int control_run_balance(struct control_request *request);
+
+/* status_pool.c */
+json_t *control_pools_status(struct target *target);
+json_t *control_drain_status(struct target *target, struct member *member);
+
 /* status_array.c: parts of the status document. */
 json_t *control_member_status(struct target *target, struct member *member);
 json_t *control_controllers_status(struct target *target); /* of style lun; else NULL */

@@ -70,6 +70,7 @@ static json_t *volume_status(struct target *target, struct volume *volume)
 			   (json_int_t)volume_layer(volume)->size_bytes, "block_bytes",
 			   (json_int_t)volume_block_bytes(volume), "thin", volume_is_thin(volume),
 			   "allocated_bytes", (json_int_t)volume_allocated_bytes(volume));
+	json_object_set_new(status, "heat", json_integer((json_int_t)volume_heat(volume)));
 	control_add_counters(status, volume_counter_names, ARRAY_SIZE(volume_counter_names),
 			     volume_counters(volume));
 	return status;
@@ -96,6 +97,7 @@ json_t *control_status(struct target *target)
 			   "buffer_refusals", (json_int_t)buf_pool_refusals(target_buffers(target)),
 			   "portals", portals, "members", members, "volumes", volumes);
 	controllers = control_controllers_status(target);
+	json_object_set_new(status, "pools", control_pools_status(target));
 	if (controllers)
 		json_object_set_new(status, "controllers", controllers);
 	return status;

@@ -172,6 +172,7 @@ json_t *control_member_status(struct target *target, struct member *member)
 		json_object_set_new(status, "controllers", pair_status(pair));
 		json_object_set_new(status, "failovers", json_integer(pair->failovers));
 	}
+	json_object_set_new(status, "drain", control_drain_status(target, member));
 	json_object_set_new(status, "rebuild", rebuild_status(member));
 	json_object_set_new(status, "scrub", scrub_status(member));
 	json_object_set_new(status, "drives", drives_status(member));

@@ -152,7 +152,8 @@ static int setup(void **state)
 	fast = vfs_system;
 	fast.sync = sync_nothing;
 	vfs = &fast;
-	snprintf(root, sizeof root, "/tmp/sanlab-pool-XXXXXX");
+	snprintf(root, sizeof root, "%s/sanlab-pool-XXXXXX",
+		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	if (!mkdtemp(root))
 		return -1;
 	for (unsigned i = 0; i < PLACES; i++)

@@ -279,23 +279,6 @@ static int open_drives(struct loop *loop, struct member *member, const struct me
 	return 0;
 }
 
-/* Where the set notes its updates, beside the drives' files. */
-static int open_raid_journal(struct member *member, const struct member_config *config,
-			     const struct raid_ops *raid, struct err *err)
-{
-	char name[96];
-
-	if (!raid->journal_bytes)
-		return 0;
-	snprintf(name, sizeof name, "%s-raid", member->name);
-	size_t bytes = raid->journal_bytes(member->active_count, config->chunk_bytes);
-	int rc = nvram_open(config->store_place, name, bytes, &member->raid_journal, err);
-	/* What an earlier member of that name left is not this one's. */
-	if (rc == 0 && !page_journal_is_ready(member->journal))
-		memset(member->raid_journal.memory, 0, bytes);
-	return rc;
-}
-
 static int open_set(struct loop *loop, struct member *member, const struct raid_ops *raid,
 		    uint64_t chunk_bytes, struct err *err)
 {
@@ -371,7 +354,8 @@ static int open_store(struct member *member, const struct member_config *config,
 	for (uint32_t page = 0; page < member->page_count; page++)
 		if (page_journal_owner(member->journal, page).used)
 			page_set_used(member, page);
-	return member_assemble(member, config->store_place, raid, err);
+	rc = member_assemble(member, config->store_place, raid, err);
+	return rc ? rc : member_open_nvram(member, config->store_place, raid, origin, err);
 }
 
 static int member_build(struct loop *loop, struct member *member,
@@ -400,8 +384,6 @@ static int member_build(struct loop *loop, struct member *member,
 	}
 	if (rc == 0)
 		rc = open_drives(loop, member, config, model, seed, err);
-	if (rc == 0 && origin)
-		rc = open_raid_journal(member, config, raid, err);
 	if (rc == 0)
 		rc = open_set(loop, member, raid, config->chunk_bytes, err);
 	return rc ? rc : open_sweep(loop, member, config, raid, err);
@@ -414,6 +396,7 @@ int member_open(struct loop *loop, const struct member_config *config,
 	struct member *member = calloc(1, sizeof *member);
 	if (!member)
 		return err_set(err, -ENOMEM, "no memory for member %s", config->name);
+	member->raid_journal.fd = -1;
 	int rc = member_build(loop, member, config, origin, seed, err);
 	if (rc) {
 		member_close(member);
@@ -440,8 +423,7 @@ struct member *member_close(struct member *member)
 		member->raid->ops->free(member->raid);
 	for (unsigned i = 0; i < member->drive_count; i++)
 		drive_close(member->drives[i]);
-	if (member->raid_journal.memory)
-		nvram_close(&member->raid_journal);
+	nvram_close(&member->raid_journal);
 	page_journal_close(member->journal);
 	free(member->used);
 	free(member);

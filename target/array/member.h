@@ -99,6 +99,9 @@ static inline void member_sample_end(struct member *member, uint64_t began_ns)
 /* Opens the page map of a member that comes from ORIGIN (member_store.c). */
 int member_open_journal(struct member *member, const char *place, struct member_shape *shape,
 			const struct member_origin *origin, struct err *err);
+/* Opens the memory of the RAID set's journal, where the level has one. */
+int member_open_nvram(struct member *member, const char *place, const struct raid_ops *raid,
+		      const struct member_origin *origin, struct err *err);
 void member_drive_name(const struct member *member, unsigned drive, char *out, size_t size);
 /* Finds the drive files, makes those of a new member, and says which may be used (stale_mask,
  * absent_mask).  Refuses what the level does not cover. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "target/array/member.h"
 
 static void fill_identity(struct member *member, const struct member_shape *shape,
@@ -90,5 +91,33 @@ int member_open_journal(struct member *member, const char *place, struct member_
 	member->stale_mask = page_journal_stale_mask(member->journal);
 	for (unsigned i = 0; i < member->active_count; i++)
 		member->slot_drive[i] = (uint8_t)page_journal_slot_drive(member->journal, i);
+	return 0;
+}
+
+int member_open_nvram(struct member *member, const char *place, const struct raid_ops *raid,
+		      const struct member_origin *origin, struct err *err)
+{
+	char name[STORE_NAME_BYTES + 8];
+
+	if (!raid->journal_bytes)
+		return 0;
+	snprintf(name, sizeof name, "%s-raid", member->name);
+	int rc = nvram_open(place, name,
+			    raid->journal_bytes(member->active_count, member->identity.chunk_bytes),
+			    &member->raid_journal, err);
+	if (rc)
+		return rc;
+	rc = nvram_claim(&member->raid_journal, origin->member_uuid, origin->committed,
+			 origin->start, err);
+	if (rc) {
+		err_where(err, "%s/%s.nvram", place, name);
+		err_hint(err, "the files of a directory belong together: restore all of them from "
+			      "one copy");
+		return rc;
+	}
+	if (!member->raid_journal.found && origin->known)
+		log_warn("member %s: %s/%s.nvram was lost: updates that were under way at the last "
+			 "end may be half-way; a scrub finds them",
+			 member->name, place, name);
 	return 0;
 }

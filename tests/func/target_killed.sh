@@ -41,6 +41,20 @@ pid=$("$program" "$SANLAB" "$WORK/lab.yaml" "$control" "127.0.0.1:$port" \
 on_exit end_process "$pid"
 tail -n 1 "$WORK/log"
 
+# Everything is read once: what does not fit would be repaired, and counted.
 scrub_of() { # MEMBER KEY
-	"$SANLAB" ctl "$control" scrub "member=$1" --json | sed -n "s/.*\"$2\": *\([^,}]*\).*/\1/p" | head -n 1
+	"$SANLAB" ctl "$control" status --json | awk -v member="\"$1\"," -v key="\"$2\":" '
+		$1 == "\"member\":" { here = $2 == member }
+		here && $1 == "\"scrub\":" { inside = 1 }
+		here && inside && $1 == key { gsub(/,/, "", $2); print $2; inside = 0 }'
 }
+scrubbed() { [ "$(scrub_of "$1" completed)" -ge 1 ]; }
+for member in m1 m2; do
+	"$SANLAB" ctl "$control" scrub-start "member=$member" >/dev/null || fail "scrub-start $member"
+	wait_for 60 scrubbed "$member" || fail "the scrub of $member does not end"
+	for key in units_repaired units_inconsistent units_lost; do
+		[ "$(scrub_of "$member" "$key")" = 0 ] ||
+			fail "seed $seed: scrub of $member: $key $(scrub_of "$member" "$key")"
+	done
+	[ "$(scrub_of "$member" units_checked)" -gt 0 ] || fail "$member: nothing was checked"
+done

@@ -355,6 +355,7 @@ static void half_made(void **state)
 	lab_close(&lab);
 	/* As it is before the first commit: no drive has been used. */
 	unlink(file("m1.pool"));
+	unlink(file("m1-raid.nvram"));
 	unlink(file("m1.pagemap"));
 	unlink(drive_file(2));
 	unlink(drive_file(3));

@@ -39,6 +39,7 @@ struct member_drives_config {
 	uint64_t count;
 	uint64_t spares;
 	uint64_t size_bytes; /* per drive; 0: the model's */
+	int scheduler;	     /* index into drive_scheduler_names */
 };
 
 /* Of a member (style equallogic), and of the group as the default of its members and for the two
@@ -54,6 +55,13 @@ struct member_scrub_config {
 	uint64_t every_ns; /* 0: only by hand */
 };
 
+enum member_checksums {
+	MEMBER_CHECKSUMS_AUTO, /* where the level could repair what they find */
+	MEMBER_CHECKSUMS_ON,
+	MEMBER_CHECKSUMS_OFF,
+};
+extern const char *const member_checksums_names[];
+
 struct member_config {
 	const char *name;
 	int model; /* index into preset_names, where given */
@@ -64,6 +72,7 @@ struct member_config {
 	struct cfg_list portals;		     /* struct cfg_portal */
 	struct cfg_raw store;			     /* `memory`, or `file: DIR` */
 	int timing;				     /* enum drive_timing */
+	int checksums;				     /* enum member_checksums */
 	uint64_t spare_delay_ns, rebuild_rate_bytes; /* a second; 0: no limit */
 	struct member_scrub_config scrub;
 	const char *store_kind; /* filled by group_config_check */

@@ -26,6 +26,11 @@ enum {
 const char *const group_style_names[] = {
     [GROUP_STYLE_EQUALLOGIC] = "equallogic", [GROUP_STYLE_LUN] = "lun", NULL};
 
+const char *const member_checksums_names[] = {[MEMBER_CHECKSUMS_AUTO] = "auto",
+					      [MEMBER_CHECKSUMS_ON] = "true",
+					      [MEMBER_CHECKSUMS_OFF] = "false",
+					      NULL};
+
 static const struct cfg_field drives_fields[] = {
     {"model", CFG_ENUM, offsetof(struct member_drives_config, model), .preset = "sas-15k-600",
      .names = drive_model_names, .help = "drive model of the catalogue"},
@@ -35,6 +40,10 @@ static const struct cfg_field drives_fields[] = {
      .help = "how many of them are hot spares"},
     {"size", CFG_SIZE, offsetof(struct member_drives_config, size_bytes), .min = 16 * MIB,
      .max = 64 * TIB, .help = "size of each drive, in place of the model's"},
+    {"scheduler", CFG_ENUM, offsetof(struct member_drives_config, scheduler), .preset = "satf",
+     .names = drive_scheduler_names,
+     .help = "order in which a modelled disk serves its queue: shortest access time first, "
+	     "elevator, or as it came"},
 };
 static const struct cfg_schema drives_schema = {"drives", sizeof(struct member_drives_config),
 						drives_fields, ARRAY_SIZE(drives_fields)};
@@ -99,6 +108,9 @@ static const struct cfg_field member_fields[] = {
      .help = "most that rebuild and scrub read and write in a second; none given: no limit"},
     {"scrub", CFG_STRUCT, offsetof(struct member_config, scrub), .sub = &scrub_schema,
      .help = "verification of the whole set in the background"},
+    {"checksums", CFG_ENUM, offsetof(struct member_config, checksums), .preset = "auto",
+     .names = member_checksums_names,
+     .help = "a checksum for each sector, verified on every read; auto: on but for raid0"},
 };
 static const struct cfg_schema member_schema = {"member", sizeof(struct member_config),
 						member_fields, ARRAY_SIZE(member_fields),

@@ -257,6 +257,10 @@ static int open_drives(struct loop *loop, struct member *member, const struct me
 	if (!store)
 		return err_set(err, -EINVAL, "member %s: no store of the kind '%s'", member->name,
 			       kind);
+	const struct raid_ops *raid = raid_find(raid_level_names[config->raid]);
+	bool checksums = config->checksums == MEMBER_CHECKSUMS_AUTO
+			     ? raid->protection(member->active_count).tolerance > 0
+			     : config->checksums == MEMBER_CHECKSUMS_ON;
 	for (unsigned i = 0; i < member->drive_count; i++) {
 		char name[96];
 		bool absent = member->absent_mask >> i & 1;
@@ -269,6 +273,9 @@ static int open_drives(struct loop *loop, struct member *member, const struct me
 		    .store = absent ? &store_absent_ops : store,
 		    .store_place = config->store_place,
 		    .seed = seed ^ rng_stream_of(name),
+		    .checksums = checksums,
+		    .scheduler =
+			drive_scheduler_find(drive_scheduler_names[config->drives.scheduler]),
 		};
 		int rc = drive_open(loop, &drive, &member->drives[i], err);
 		if (rc)

@@ -278,6 +278,8 @@ int member_renew_drive(struct member *member, unsigned index, struct err *err)
 	rc = store_file_make(place, &super, err);
 	if (rc == 0)
 		rc = store_file_insert(drive->bare_store, place, drive->name, err);
+	if (rc == 0)
+		rc = drive_store_replaced(drive, place, err);
 	if (rc)
 		return rc;
 	member->absent_mask &= ~(UINT64_C(1) << index);

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "target/drive/faults_impl.h"
 #include "target/drive/freelist.h"
+#include "target/drive/integrity.h"
 #include "target/drive/model.h"
 
 /* More than all requests a RAID set can have under way: the set pushes back first, because a drive
@@ -22,6 +24,7 @@ enum { DRIVE_IN_FLIGHT_MAX = 1 << 18 };
 
 struct drive_full {
 	struct drive drive;
+	struct loop *loop;
 	struct freelist children;
 };
 
@@ -30,7 +33,8 @@ struct drive_child {
 	struct io *parent;
 };
 
-static const struct store_ops *const stores[] = {&store_memory_ops, &store_file_ops, &store_discard_ops};
+static const struct store_ops *const stores[] = {&store_memory_ops, &store_file_ops,
+						 &store_discard_ops};
 
 const struct store_ops *store_find(const char *name)
 {
@@ -40,17 +44,42 @@ const struct store_ops *store_find(const char *name)
 	return NULL;
 }
 
+static void drive_count_error(struct drive_counters *counters, int status)
+{
+	counters->errors++;
+	switch (status) {
+	case -EIO:
+		counters->media_errors++;
+		break;
+	case -EILSEQ:
+		counters->checksum_errors++;
+		break;
+	case -ETIMEDOUT:
+		counters->timeouts++;
+		break;
+	case -ENODEV:
+		counters->gone_errors++;
+		break;
+	default:
+		break;
+	}
+}
+
 static void drive_child_done(struct io *io)
 {
 	struct drive_child *child = container_of(io, struct drive_child, io);
 	struct drive_full *full = io->owner;
 	struct drive *drive = &full->drive;
 	struct io *parent = child->parent;
-	int status = drive->failed ? -ENODEV : io->status;
+	int status = io->status;
 
+	if (drive->faults)
+		status = drive_faults_judge(drive, io, status);
+	if (drive->failed)
+		status = -ENODEV;
 	drive->in_flight--;
 	if (status)
-		drive->counters.errors++;
+		drive_count_error(&drive->counters, status);
 	freelist_give(&full->children, child);
 	/* The store is dead: so is the drive, until it gets another one. */
 	if (status == -ENODEV && !drive->failed)
@@ -73,14 +102,25 @@ static void drive_count(struct drive_counters *counters, const struct io *io)
 		counters->flushes++;
 		break;
 	case IO_UNMAP:
+		counters->unmaps++;
 		break;
 	}
 }
 
 static void drive_refuse(struct drive *drive, struct io *io, int status)
 {
-	drive->counters.errors++;
+	drive_count_error(&drive->counters, status);
 	io_complete(io, status);
+}
+
+void drive_go_on(struct drive *drive, struct io *io)
+{
+	io_submit(drive->model ? drive->model : drive->store, io);
+}
+
+struct loop *drive_loop(const struct drive *drive)
+{
+	return container_of(drive, struct drive_full, drive)->loop;
 }
 
 static void drive_submit(struct io_layer *layer, struct io *io)
@@ -103,19 +143,21 @@ static void drive_submit(struct io_layer *layer, struct io *io)
 	}
 	drive_count(&drive->counters, io);
 	drive->in_flight++;
+	drive->counters.queue_peak = MAX_OF(drive->counters.queue_peak, drive->in_flight);
 	child->io = *io;
 	child->io.done = drive_child_done;
 	child->io.owner = full;
 	child->parent = io;
-	io_submit(drive->model ? drive->model : drive->store, &child->io);
+	if (!drive->faults || !drive_faults_take(drive, &child->io))
+		drive_go_on(drive, &child->io);
 }
 
-/* A drive without a service time lends what its store lends. */
+/* A drive without a service time and without faults lends what its store lends. */
 static int drive_lend(struct io_layer *layer, uint64_t offset, uint64_t length,
 		      struct io_lent *lent)
 {
 	struct drive *drive = container_of(layer, struct drive, layer);
-	if (drive->failed || drive->model)
+	if (drive->failed || drive->model || drive->faults)
 		return -EOPNOTSUPP;
 	int rc = io_lend(drive->store, offset, length, lent);
 	if (rc == 0) {
@@ -137,6 +179,33 @@ static void layer_free(struct io_layer *layer)
 		layer->ops->free(layer);
 }
 
+/* Store, checksums, model. */
+static int drive_open_stack(struct loop *loop, const struct drive_config *config,
+			    struct drive *drive, struct err *err)
+{
+	const struct store_ops *ops = config->store;
+	const char *place = config->store_place;
+
+	int rc =
+	    ops->open(loop, place, config->name, drive->layer.size_bytes, &drive->bare_store, err);
+	if (rc)
+		return rc;
+	drive->store = drive->bare_store;
+	if (config->checksums && !ops->forgets)
+		rc =
+		    integrity_open(ops, place, config->name, drive->bare_store, &drive->store, err);
+	else if (ops->identity)
+		rc = integrity_forget(place, config->name, err);
+	if (rc || config->timing != DRIVE_TIMING_MODELLED)
+		return rc;
+	rc = drive_model_open(loop, config->model, config->scheduler, drive->store, &drive->model);
+	if (rc)
+		return err_set(err, rc, "drive %s cannot be modelled as %s: %s", config->name,
+			       config->model->name, strerror(-rc));
+	drive_model_count(drive->model, &drive->counters);
+	return 0;
+}
+
 int drive_open(struct loop *loop, const struct drive_config *config, struct drive **ret_drive,
 	       struct err *err)
 {
@@ -154,17 +223,8 @@ int drive_open(struct loop *loop, const struct drive_config *config, struct driv
 			       config->name, sizeof drive->name - 1);
 	}
 	freelist_init(&full->children, sizeof(struct drive_child), DRIVE_IN_FLIGHT_MAX);
-	int rc = config->store->open(loop, config->store_place, config->name, size_bytes,
-				     &drive->store, err);
-	drive->bare_store = drive->store;
-	if (rc == 0 && config->timing == DRIVE_TIMING_MODELLED) {
-		rc = drive_model_open(loop, config->model, config->seed, drive->store,
-				      &drive->model);
-		if (rc)
-			err_set(err, rc, "no memory for the model of drive %s", config->name);
-		else
-			drive_model_count_busy(drive->model, &drive->counters.busy_ns);
-	}
+	full->loop = loop;
+	int rc = drive_open_stack(loop, config, drive, err);
 	if (rc) {
 		drive_close(drive);
 		return rc;
@@ -182,6 +242,7 @@ struct drive *drive_close(struct drive *drive)
 	assert(drive->in_flight == 0);
 	layer_free(drive->model);
 	layer_free(drive->store);
+	drive_faults_free(drive);
 	freelist_done(&full->children);
 	free(full);
 	return NULL;
@@ -196,8 +257,16 @@ void drive_set_failed(struct drive *drive, bool failed)
 		drive->changed(drive->changed_arg, drive);
 }
 
+int drive_store_replaced(struct drive *drive, const char *place, struct err *err)
+{
+	if (drive->store == drive->bare_store)
+		return integrity_forget(place, drive->name, err);
+	return integrity_reopen(drive->store, &store_file_ops, place, drive->name, err);
+}
+
 void drive_drain(struct drive *drive)
 {
+	drive_faults_drain(drive);
 	if (drive->model)
 		drive_model_drain(drive->model);
 }

@@ -23,6 +23,13 @@ struct store_ops {
 	 * the drive's name in it ("m1-drive03"); both unused by memory. */
 	int (*open)(struct loop *loop, const char *place, const char *name, uint64_t size_bytes,
 		    struct io_layer **ret_layer, struct err *err);
+	/* The next range at or behind FROM that was written; false: none.  NULL where nothing
+	 * outlives the process. */
+	bool (*next_written)(struct io_layer *layer, uint64_t from, uint64_t *ret_lo,
+			     uint64_t *ret_hi);
+	/* Which drive it is: 16 bytes that no other has.  NULL as above. */
+	int (*identity)(struct io_layer *layer, uint8_t *ret_uuid);
+	bool forgets; /* keeps nothing: checksums make no sense */
 };
 extern const struct store_ops store_memory_ops;
 extern const struct store_ops store_file_ops;
@@ -32,15 +39,33 @@ const struct store_ops *store_find(const char *name); /* NULL: no such store */
  * a drive whose file was lost would make an empty one. */
 bool store_file_exists(const char *place, const char *name);
 
-/* The catalogue: candidate drives of the papers (shared reference/drives.yaml gives sources). */
+/* What a manual says of a disk's seeks; settling included. */
+struct seek_figures {
+	uint64_t track_ns;   /* to the next cylinder */
+	uint64_t average_ns; /* over all seek lengths n of [1, max], weighted by max + 1 - n */
+	uint64_t full_ns;    /* over all cylinders */
+};
+
+/* The catalogue: candidate drives of the papers (shared reference/drives.yaml gives sources).
+ * Drives have no write cache: arrays turn it off, as it would lose what they acknowledged. */
 struct drive_model {
 	const char *name; /* "sas-15k-600" */
 	uint64_t size_bytes;
-	unsigned rpm;			      /* 0: no moving parts */
-	uint64_t seek_read_ns, seek_write_ns; /* average */
-	uint64_t overhead_ns;		      /* controller and command */
-	uint64_t transfer_bytes_per_s;
-	unsigned channels; /* commands served side by side: 1 for a disk */
+	uint64_t overhead_ns;  /* controller and command */
+	unsigned queue_depth;  /* commands the drive takes; more wait before it; 0: 32 */
+	const char *scheduler; /* of its queue; NULL: satf */
+	unsigned rpm;	       /* 0: no moving parts */
+	/* disks */
+	unsigned heads;
+	struct seek_figures seek_read, seek_write;
+	/* Sustained: with the head and cylinder switches a long transfer makes. */
+	uint64_t outer_bytes_per_s, inner_bytes_per_s;
+	uint64_t buffer_bytes;	   /* read-ahead */
+	uint64_t link_bytes_per_s; /* of what comes from the buffer */
+	/* drives without moving parts */
+	unsigned channels; /* work side by side */
+	uint64_t read_latency_ns, write_latency_ns;
+	uint64_t transfer_bytes_per_s; /* of one channel */
 };
 const struct drive_model *drive_model_find(const char *name);
 extern const char *const drive_model_names[]; /* NULL-terminated, for schemas */
@@ -109,14 +134,16 @@ struct drive *drive_close(struct drive *drive);
 /* Fails the drive or brings it back (its content is then stale: the RAID set decides).  Slow
  * drives, medium errors, corruption and timeouts: faults.h. */
 void drive_set_failed(struct drive *drive, bool failed);
+/* The drive's store was given another file at PLACE (store_file_insert). */
+int drive_store_replaced(struct drive *drive, const char *place, struct err *err);
 /* Ends the model's delays for good and serves what it holds at once: afterwards nothing is in
  * flight.  Called before closing, so that no request is left behind half-way. */
 void drive_drain(struct drive *drive);
 
-/* The service-time layer alone (drive_model.c): holds each completion until its modelled instant.
- * First model: one queue served in arrival order by `channels` servers; seek (average, scaled by
- * distance; none when sequential), half a rotation unless sequential, transfer at the mean rate. */
-int drive_model_open(struct loop *loop, const struct drive_model *model, uint64_t seed,
-		     struct io_layer *below, struct io_layer **ret_layer);
+/* The service-time layer alone (drive_model.c): holds each request until its modelled instant, then
+ * hands it to BELOW.  SCHEDULER NULL: the model's. */
+int drive_model_open(struct loop *loop, const struct drive_model *model,
+		     const struct drive_scheduler *scheduler, struct io_layer *below,
+		     struct io_layer **ret_layer);
 
 #endif

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the drive needs of its service-time layer beyond drive_model_open; private to the room.
+ * What the drive, its tests and reports need of the service-time layer beyond drive_model_open;
+ * private to the room.
  */
 #ifndef SANLAB_TARGET_DRIVE_MODEL_H
 #define SANLAB_TARGET_DRIVE_MODEL_H
 
+#include "target/drive/command.h"
 #include "target/drive/drive.h"
 
-/* Modelled service time is added to *BUSY_NS from now on. */
-void drive_model_count_busy(struct io_layer *layer, uint64_t *busy_ns);
+/* Where the modelled counters are kept from now on. */
+void drive_model_count(struct io_layer *layer, struct drive_counters *counters);
+/* Told of every command, with its modelled instants, just before it leaves. */
+void drive_model_watch(struct io_layer *layer,
+		       void (*watch)(void *arg, const struct drive_command *command), void *arg);
+void drive_model_set_slow(struct io_layer *layer, const struct drive_slow *slow);
+struct drive_slow drive_model_slow(const struct io_layer *layer);
 /* Serves what waits at once and passes later requests straight through. */
 void drive_model_drain(struct io_layer *layer);
-/* Service time of a request that begins at OFFSET while the head stands at HEAD on a drive of
- * SIZE bytes. */
-uint64_t drive_service_ns(const struct drive_model *model, uint64_t size_bytes, uint64_t head_bytes,
-			  const struct io *io);
 
 #endif

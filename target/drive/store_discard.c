@@ -41,4 +41,5 @@ static int discard_open(struct loop *loop, const char *place, const char *name, 
 	return 0;
 }
 
-const struct store_ops store_discard_ops = {.name = "discard", .open = discard_open};
+const struct store_ops store_discard_ops = {
+    .name = "discard", .open = discard_open, .forgets = true};

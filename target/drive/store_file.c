@@ -381,5 +381,35 @@ int store_file_insert(struct io_layer *layer, const char *place, const char *nam
 	return 0;
 }
 
-const struct store_ops store_file_ops = {.name = "file", .open = file_open};
+static bool file_next_written(struct io_layer *layer, uint64_t from, uint64_t *ret_lo,
+			      uint64_t *ret_hi)
+{
+	const struct file_store *store = container_of(layer, struct file_store, layer);
+	uint64_t end = STORE_DATA_AT + layer->size_bytes;
+	off_t lo = lseek(store->fd, (off_t)(STORE_DATA_AT + from), SEEK_DATA);
+	if (lo < 0 && errno != EINVAL)
+		return false;
+	off_t hi = lo < 0 ? lo : lseek(store->fd, lo, SEEK_HOLE);
+	/* A file system that cannot tell: all of it. */
+	*ret_lo = lo < 0 ? from : (uint64_t)lo - STORE_DATA_AT;
+	*ret_hi = (hi < 0 ? end : MIN_OF((uint64_t)hi, end)) - STORE_DATA_AT;
+	return *ret_lo < *ret_hi;
+}
+
+static int file_identity(struct io_layer *layer, uint8_t ret_uuid[STORE_UUID_BYTES])
+{
+	const struct file_store *store = container_of(layer, struct file_store, layer);
+	struct store_super super;
+	int rc = store_super_read(store->fd, store->name, &super, NULL);
+	if (rc == 0)
+		memcpy(ret_uuid, super.drive_uuid, STORE_UUID_BYTES);
+	return rc;
+}
+
+const struct store_ops store_file_ops = {
+    .name = "file",
+    .open = file_open,
+    .next_written = file_next_written,
+    .identity = file_identity,
+};
 const struct store_ops store_absent_ops = {.name = "absent", .open = absent_open};

@@ -84,9 +84,9 @@ static void insert_fault(struct rig *rig, unsigned index, uint64_t seed,
 	    .below = drive->store,
 	};
 	rng_init(&fault->rng, seed, index);
-	drive->store = &fault->layer;
+	drive->store = drive->bare_store = &fault->layer;
 	if (config->timing == DRIVE_TIMING_MODELLED)
-		assert_int_equal(drive_model_open(rig->loop, index % 2 ? &lame : &jumpy, seed,
+		assert_int_equal(drive_model_open(rig->loop, index % 2 ? &lame : &jumpy, NULL,
 						  &fault->layer, &drive->model),
 				 0);
 }

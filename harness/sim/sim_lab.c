@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "harness/run/run.h"
+#include "harness/sim/sim_array.h"
 #include "target/export.h"
 
 #define BUFFER_LIMIT_BYTES (256 * MIB)
@@ -30,6 +31,7 @@ struct sim_lab {
 	struct loop *loop;
 	struct buf_pool *buffers;
 	struct group *group;
+	struct sim_array *array;
 	struct exports exports;
 	struct lab_link *links;
 	size_t link_count;
@@ -148,13 +150,33 @@ static int build(struct sim_lab *sim, struct err *err)
 
 /* ---- faults: links instead of portals ---- */
 
+/* A portal that falls silent is a link that stalls; when it speaks again, nobody there knows the
+ * sessions of before. */
+static void silence_member(void *arg, const struct member_config *member, bool silent)
+{
+	const struct cfg_portal *portals = member->portals.items;
+	struct sim_lab *sim = arg;
+
+	for (size_t i = 0; i < sim->link_count; i++) {
+		for (size_t p = 0; p < member->portals.count; p++) {
+			if (strcmp(sim->links[i].portal, portals[p].text) != 0)
+				continue;
+			if (!silent) {
+				sim_link_cut(sim->links[i].link, true);
+				sim_link_cut(sim->links[i].link, false);
+			}
+			sim_link_stall(sim->links[i].link, silent);
+		}
+	}
+}
+
 static int apply_fault(void *arg, const struct fault_config *fault, bool begin, struct err *err)
 {
 	struct sim_lab *sim = arg;
 	unsigned hit = 0;
 
 	if (fault->member || fault->kind > FAULT_ALL_PATHS_DOWN)
-		return err_set(err, -ENOTSUP, "the simulation has only faults of paths");
+		return sim_array_apply(sim->array, fault, begin, err);
 	for (size_t i = 0; i < sim->link_count; i++) {
 		const struct lab_link *one = &sim->links[i];
 
@@ -212,6 +234,9 @@ static int run(struct sim_lab *sim, struct err *err)
 	int r = connect_devices(sim, err);
 
 	if (!r)
+		r = sim_array_new(sim->loop, sim->lab, sim->group, silence_member, sim,
+				  &sim->array);
+	if (!r)
 		r = event_log_open(sim->options.out_dir, &sim->events, err);
 	if (!r)
 		r = run_engine_new(sim->loop, sim->lab, sim->devices, sim->device_count, &faults,
@@ -228,6 +253,7 @@ static int run(struct sim_lab *sim, struct err *err)
 static void tear_down(struct sim_lab *sim)
 {
 	run_engine_free(sim->engine);
+	sim_array_free(sim->array);
 	for (unsigned i = 0; i < sim->device_count; i++)
 		mpio_free(sim->devices[i].mpio);
 	event_log_close(sim->events);

@@ -35,9 +35,15 @@ int control_run_portal_up(struct control_request *request);
 int control_run_portal_drain(struct control_request *request);
 int control_run_alua_set(struct control_request *request);
 
-/* command_array.c */
+/* command_drive.c */
 int control_run_drive_fail(struct control_request *request);
 int control_run_drive_return(struct control_request *request);
+int control_run_drive_slow(struct control_request *request);
+int control_run_drive_latent(struct control_request *request);
+int control_run_drive_corrupt(struct control_request *request);
+int control_run_drive_heal(struct control_request *request);
+
+/* command_array.c */
 int control_run_member_offline(struct control_request *request);
 int control_run_member_online(struct control_request *request);
 int control_run_controller_fail(struct control_request *request);

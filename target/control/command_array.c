@@ -1,38 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Commands about the array: drives, members, controllers.
+ * Commands about the array: members, controllers, background work.
  */
 #include <errno.h>
 
 #include "target/array/sweep.h"
 #include "target/control/command.h"
 #include "target/controllers.h"
-
-/* ---- drives ---- */
-
-static int set_failed(struct control_request *request, bool failed)
-{
-	struct drive *drive;
-	int r = control_want_drive(request, &drive);
-
-	if (r)
-		return r;
-	if (drive->failed == failed)
-		return err_set(&request->err, -EALREADY, "drive %s %s", drive->name,
-			       failed ? "has failed already" : "has not failed");
-	drive_set_failed(drive, failed);
-	return 0;
-}
-
-int control_run_drive_fail(struct control_request *request)
-{
-	return set_failed(request, true);
-}
-
-int control_run_drive_return(struct control_request *request)
-{
-	return set_failed(request, false);
-}
 
 /* ---- members ---- */
 

@@ -9,6 +9,7 @@
 #include "target/array/sweep.h"
 #include "target/control/command.h"
 #include "target/controllers.h"
+#include "target/drive/faults.h"
 
 static const struct control_counter member_counter_names[] = {
     CONTROL_COUNTER(member_counters, reads),	  CONTROL_COUNTER(member_counters, writes),
@@ -136,9 +137,33 @@ static json_t *scrub_status(const struct member *member)
 			 "places", places_json(&at));
 }
 
+/* What is wrong with a drive that serves, in a few words; empty: nothing. */
+static void describe_faults(const struct drive *drive, char *out, size_t size)
+{
+	struct drive_fault_state at = drive_fault_state(drive);
+	size_t used = 0;
+
+	out[0] = '\0';
+	if (at.slow_factor > 1 || at.slow_extra_ns)
+		used += (size_t)snprintf(out + used, size - used, "slow: %.3g-fold and %.3g ms; ",
+					 at.slow_factor, (double)at.slow_extra_ns / 1e6);
+	if (at.bad_ranges || at.media_error_rate > 0)
+		used += (size_t)snprintf(out + used, size - used, "unreadable: %llu bytes; ",
+					 (unsigned long long)at.bad_bytes);
+	if (at.flipped_bits)
+		used += (size_t)snprintf(out + used, size - used, "corrupt: %u sectors; ",
+					 at.flipped_bits);
+	if (at.erring || at.timeout_rate > 0)
+		used += (size_t)snprintf(out + used, size - used, "%s; ",
+					 at.erring ? "ends commands with errors" : "hangs");
+	if (used >= 2)
+		out[used - 2] = '\0';
+}
+
 static json_t *drives_status(struct member *member)
 {
 	json_t *drives = json_array();
+	char fault[200];
 
 	for (unsigned i = 0; i < member_drive_count(member); i++) {
 		const struct drive *drive = member_drive(member, i);
@@ -148,6 +173,8 @@ static json_t *drives_status(struct member *member)
 			      "slot", member_drive_slot(member, i), "size_bytes",
 			      (json_int_t)drive->layer.size_bytes);
 
+		describe_faults(drive, fault, sizeof fault);
+		json_object_set_new(one, "fault", json_string(fault));
 		control_add_counters(one, drive_counter_names, ARRAY_SIZE(drive_counter_names),
 				     &drive->counters);
 		json_array_append_new(drives, one);

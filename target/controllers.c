@@ -216,7 +216,9 @@ struct controllers *controllers_close(struct controllers *controllers)
 
 static int say_why(int r, const struct controller_event *event, struct err *err)
 {
-	if (r == -EALREADY && event->kind == CONTROLLER_FAIL_BACK)
+	if (r == -EINVAL && event->kind == CONTROLLER_FAIL_BACK)
+		err_set(err, r, "an active/passive pair owns no volumes to give back");
+	else if (r == -EALREADY && event->kind == CONTROLLER_FAIL_BACK)
 		err_set(err, r, "a controller is away: nothing can be given back");
 	else if (r == -EALREADY)
 		err_set(err, r, "controller %u is in that state already", event->controller);
@@ -241,6 +243,8 @@ int controllers_event(struct controllers *controllers, struct member *member,
 			duo_act(controllers, &actions);
 		return say_why(r, event, err);
 	}
+	if (event->kind == CONTROLLER_FAIL_BACK)
+		return say_why(-EINVAL, event, err);
 	at = member ? find(controllers, member) : NULL;
 	if (!at)
 		return err_set(err, -EINVAL,

@@ -8,6 +8,7 @@
 struct planner {
 	const struct balance_pool *pool;
 	uint64_t used[POOL_MEMBERS_MAX]; /* as it will be after the transfers planned so far */
+	bool barred[POOL_MEMBERS_MAX];	 /* may not get pages of the volume at hand */
 	struct balance_transfer *transfers;
 	unsigned count, max;
 };
@@ -21,14 +22,13 @@ static uint64_t room(const struct planner *planner, unsigned member)
 		   : 0;
 }
 
-/* Is A filled less than B by more than POINTS per cent of its capacity? */
-static bool emptier(const struct planner *planner, unsigned a, unsigned b, uint64_t points)
+/* Is A filled less than B? */
+static bool emptier(const struct planner *planner, unsigned a, unsigned b)
 {
 	uint64_t pages_a = planner->pool->members[a].pages,
 		 pages_b = planner->pool->members[b].pages;
 
-	return planner->used[a] * pages_b * 100 + points * pages_a * pages_b <
-	       planner->used[b] * pages_a * 100;
+	return planner->used[a] * pages_b < planner->used[b] * pages_a;
 }
 
 /* The emptiest, or the fullest, of the members that take pages and are, or are not, CHOSEN. */
@@ -37,10 +37,10 @@ static unsigned extreme(const struct planner *planner, const bool *chosen, bool 
 	unsigned count = planner->pool->member_count, best = count;
 
 	for (unsigned i = 0; i < count; i++) {
-		if (!planner->pool->members[i].takes || chosen[i] != wanted)
+		if (!planner->pool->members[i].takes || planner->barred[i] || chosen[i] != wanted)
 			continue;
 		if (best == count ||
-		    (empty ? emptier(planner, i, best, 0) : emptier(planner, best, i, 0)))
+		    (empty ? emptier(planner, i, best) : emptier(planner, best, i)))
 			best = i;
 	}
 	return best;
@@ -65,24 +65,41 @@ static unsigned choose_own(const struct planner *planner, const struct balance_v
 	return spread;
 }
 
+/* The fullest of the three gives way to an emptier one, if that one is still emptier when it has
+ * got the volume's part: else the volume would go round in circles. */
+static void replace_full(const struct planner *planner, const struct balance_volume *volume,
+			 bool *chosen)
+{
+	const struct balance_member *members = planner->pool->members;
+	unsigned full = extreme(planner, chosen, true, false);
+	unsigned other = extreme(planner, chosen, false, true);
+	unsigned count = planner->pool->member_count;
+
+	if (full == count || other == count)
+		return;
+	uint64_t with = planner->used[other] + volume->pages[full];
+	uint64_t margin =
+	    (uint64_t)BALANCE_REPLACE_PERCENT * members[full].pages * members[other].pages;
+	if (with * members[full].pages * 100 + margin >=
+	    planner->used[full] * members[other].pages * 100)
+		return;
+	chosen[full] = false;
+	chosen[other] = true;
+}
+
 static void choose_members(const struct planner *planner, const struct balance_volume *volume,
 			   uint64_t total, bool *chosen)
 {
 	unsigned count = planner->pool->member_count;
 	unsigned spread = choose_own(planner, volume, chosen);
 
+	if (spread == VOLUME_MEMBERS_MAX)
+		replace_full(planner, volume, chosen);
 	for (; spread < VOLUME_MEMBERS_MAX && spread < total; spread++) {
 		unsigned next = extreme(planner, chosen, false, true);
 		if (next == count)
 			return;
 		chosen[next] = true;
-	}
-	unsigned full = extreme(planner, chosen, true, false);
-	unsigned other = extreme(planner, chosen, false, true);
-	if (full < count && other < count &&
-	    emptier(planner, other, full, BALANCE_REPLACE_PERCENT)) {
-		chosen[full] = false;
-		chosen[other] = true;
 	}
 }
 
@@ -159,6 +176,18 @@ static void even_out(struct planner *planner, unsigned volume, unsigned source, 
 	}
 }
 
+/* Pages that persist are not moved to where they would not. */
+static void bar_members(struct planner *planner, const struct balance_volume *volume)
+{
+	const struct balance_pool *pool = planner->pool;
+	bool persists = false;
+
+	for (unsigned i = 0; i < pool->member_count; i++)
+		persists |= volume->pages[i] > 0 && pool->members[i].durable;
+	for (unsigned i = 0; i < pool->member_count; i++)
+		planner->barred[i] = persists && !pool->members[i].durable;
+}
+
 static void plan_volume(struct planner *planner, unsigned index, bool only_leaving)
 {
 	const struct balance_pool *pool = planner->pool;
@@ -170,6 +199,7 @@ static void plan_volume(struct planner *planner, unsigned index, bool only_leavi
 		have[i] = pool->members[i].gives ? volume->pages[i] : 0;
 		total += have[i];
 	}
+	bar_members(planner, volume);
 	choose_members(planner, volume, total, chosen);
 	share_out(planner, volume, total, chosen, target);
 	for (unsigned i = 0; i < pool->member_count; i++)

@@ -4,8 +4,9 @@
  *
  * Capacity: each volume is to spread over up to three members in proportion to their capacity.  It
  * keeps the members it has; where it has fewer than three, the emptiest others join; where another
- * member is emptier than the fullest of its three by BALANCE_REPLACE_PERCENT points, it takes that
- * one's place.  Small differences are left alone.  Members that are drained give everything.
+ * member would, with the volume's part, still be emptier than the fullest of its three by
+ * BALANCE_REPLACE_PERCENT points, it takes that one's place.  Small differences are left alone.
+ * Members that are drained give everything.
  *
  * Performance (EqualLogic's APLB, shared domain/arrays.md 1.2): a member whose mean latency is
  * BALANCE_GAP_NS above the pool's fastest swaps hot pages for as many cold ones of the same volume

@@ -134,12 +134,7 @@ static void rest(struct page_move *move)
 	if (ops != move->seen_ops)
 		until += MIN_OF(REST_FACTOR * (now - move->began_ns), REST_MAX_NS);
 	move->seen_ops = ops;
-	if (mover->rate_bytes_per_s) {
-		mover->free_ns = MAX_OF(mover->free_ns, now) +
-				 move->length_bytes * NS_PER_S / mover->rate_bytes_per_s;
-		until = MAX_OF(until, mover->free_ns);
-	}
-	loop_timer_set(mover->loop, &move->timer, until);
+	loop_timer_set(mover->loop, &move->timer, MAX_OF(until, mover->free_ns));
 }
 
 static void rested(void *arg)
@@ -235,7 +230,13 @@ static void switch_page(struct page_move *move)
 
 static void copied(struct page_move *move)
 {
-	move->mover->counters.copied_bytes += move->length_bytes;
+	struct mover *mover = move->mover;
+
+	mover->counters.copied_bytes += move->length_bytes;
+	/* What is copied of a closed page does not wait for the rate, but counts. */
+	if (mover->rate_bytes_per_s)
+		mover->free_ns = MAX_OF(mover->free_ns, loop_now_ns(mover->loop)) +
+				 move->length_bytes * NS_PER_S / mover->rate_bytes_per_s;
 	move->step = MOVE_COPY;
 	if (!move->closed)
 		rest(move);

@@ -73,12 +73,12 @@ static bool give(struct cleaner *cleaner)
 {
 	struct left_page left = cleaner->pages[0];
 	struct member *member = member_of(cleaner, &left);
-	int rc = member_give_page(member, left.page);
 
-	if (rc == 0)
-		rc = member_sync(member);
-	if (rc)
+	if (member_give_page(member, left.page))
 		return false;
+	/* The page is free from here on.  If that is not on stable storage, the next opening
+	 * finds it as it is now, and cleans it again. */
+	(void)member_sync(member);
 	cleaner->count--;
 	memmove(&cleaner->pages[0], &cleaner->pages[1], cleaner->count * sizeof *cleaner->pages);
 	cleaner->step = CLEAN_IDLE;

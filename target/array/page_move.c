@@ -361,14 +361,14 @@ static int move_take(struct page_move *move)
 		return -ENOMEM;
 	rc =
 	    member_reserve_page(to, order->volume->id, order->index, move->generation, &move->page);
-	if (rc) {
-		free(move->buffer);
-		return rc;
+	if (rc == 0) {
+		rc = member_sync(to);
+		if (rc)
+			cleaner_add(move->mover->pool->cleaner, order->to, move->page);
 	}
-	rc = member_sync(to);
 	if (rc) {
 		free(move->buffer);
-		cleaner_add(move->mover->pool->cleaner, order->to, move->page);
+		move->buffer = NULL;
 	}
 	return rc;
 }

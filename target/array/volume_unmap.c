@@ -131,16 +131,17 @@ static int forget_page(struct unmap *unmap)
 	struct member *member = volume->pool->members[entry->member];
 
 	int rc = member_give_page(member, entry->page);
-	if (rc == 0)
-		rc = member_sync(member);
 	if (rc)
 		return rc;
+	/* It is free from here on, whether or not that is on stable storage: if it is not, the
+	 * next opening finds the volume with a page of zeros. */
+	rc = member_sync(member);
 	entry->page = PAGE_NONE;
 	entry->heat = 0;
 	volume->member_pages[entry->member]--;
 	volume->map.mapped--;
 	pool_check_space(volume->pool);
-	return 0;
+	return rc;
 }
 
 /* What follows a request to the member; returns the status of the whole. */

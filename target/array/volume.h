@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A volume, inside; private to the room.  volume.c opens volumes and carries reads, writes and
- * flushes; volume_unmap.c gives space back.
+ * A volume, inside; private to the room.  volume.c carries reads, writes and flushes,
+ * volume_unmap.c gives space back, volume_open.c opens volumes.
  *
  * Every request on a page is counted in the page's entry, so that a page is given back only when
  * nothing is under way on it: a late write must not land in the next owner's data.  While a page is
@@ -71,6 +71,10 @@ struct volume {
 int volume_open(const struct volume_config *config, const char *lab_name, struct pool *pool,
 		struct volume **ret_volume, struct err *err);
 struct volume *volume_close(struct volume *volume);
+
+/* Maps the unmapped pages FIRST to LAST.  The map is on stable storage before data goes there. */
+int volume_take_pages(struct volume *volume, uint32_t first, uint32_t last);
+extern const struct io_layer_ops volume_layer_ops;
 
 /* Starts UNMAP; the range is checked. */
 void volume_unmap(struct volume *volume, struct io *io);

@@ -288,6 +288,9 @@ void member_cache_set_battery(struct member *member, bool good);
 bool member_cache_status(const struct member *member, struct cache_status *ret_status);
 /* NULL without an SSD tier; counters in array/cache_ssd.h. */
 const struct cache_ssd_counters *member_ssd_counters(const struct member *member);
+/* An empty file in place of the one of a drive that failed and whose content does not count: it is
+ * missing, or out of date.  The drive returns, to be rebuilt. */
+int member_renew_drive(struct member *member, unsigned index, struct err *err);
 /* True when the drive takes part in the RAID set with content that is up to date: neither failed
  * nor stale nor a spare. */
 bool member_drive_is_good(const struct member *member, unsigned index);

@@ -107,8 +107,5 @@ void member_drive_name(const struct member *member, unsigned drive, char *out, s
  * absent_mask).  Refuses what the level does not cover. */
 int member_assemble(struct member *member, const char *place, const struct raid_ops *raid,
 		    struct err *err);
-/* An empty file in place of the one of a drive that failed and whose content does not count: it is
- * missing, or out of date.  The drive returns, to be rebuilt. */
-int member_renew_drive(struct member *member, unsigned index, struct err *err);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "target/array/member.h"
+#include "target/drive/integrity.h"
 #include "target/drive/store_file.h"
 
 enum { REASON_BYTES = 200 };
@@ -197,7 +198,8 @@ static int make_drive(struct assembly *assembly, unsigned i, struct err *err)
 	super->number = i;
 	member_drive_name(member, i, super->name, sizeof super->name);
 	assembly->found[i] = FOUND_GOOD;
-	return store_file_make(assembly->place, super, err);
+	int rc = integrity_forget(assembly->place, super->name, err);
+	return rc ? rc : store_file_make(assembly->place, super, err);
 }
 
 /* The drives that are used take part in this start. */
@@ -275,7 +277,10 @@ int member_renew_drive(struct member *member, unsigned index, struct err *err)
 		err_hint(err, "move it away first");
 		return rc;
 	}
-	rc = store_file_make(place, &super, err);
+	/* The checksums of what was there before are not the new one's. */
+	rc = integrity_forget(place, drive->name, err);
+	if (rc == 0)
+		rc = store_file_make(place, &super, err);
 	if (rc == 0)
 		rc = store_file_insert(drive->bare_store, place, drive->name, err);
 	if (rc == 0)

@@ -38,6 +38,7 @@ int control_run_alua_set(struct control_request *request);
 /* command_drive.c */
 int control_run_drive_fail(struct control_request *request);
 int control_run_drive_return(struct control_request *request);
+int control_run_drive_replace(struct control_request *request);
 int control_run_drive_slow(struct control_request *request);
 int control_run_drive_latent(struct control_request *request);
 int control_run_drive_corrupt(struct control_request *request);

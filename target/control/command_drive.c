@@ -33,6 +33,20 @@ int control_run_drive_return(struct control_request *request)
 	return set_failed(request, false);
 }
 
+int control_run_drive_replace(struct control_request *request)
+{
+	struct member *member;
+	struct drive *drive;
+	int r = control_want_member(request, &member);
+
+	if (r == 0)
+		r = control_want_drive(request, &drive);
+	for (unsigned i = 0; r == 0 && i < member_drive_count(member); i++)
+		if (member_drive(member, i) == drive)
+			return member_renew_drive(member, i, &request->err);
+	return r;
+}
+
 static int say_why(struct control_request *request, const struct drive *drive, int r)
 {
 	if (r == -ENOSPC)

@@ -196,7 +196,12 @@ static void verify(void)
 	uint8_t data[BLOCK_BYTES];
 
 	for (unsigned i = 0; i < BLOCKS; i++) {
-		assert_int_equal(lab_io(&lab, "a", IO_READ, place_of(i), data, sizeof data), 0);
+		int status = lab_io(&lab, "a", IO_READ, place_of(i), data, sizeof data);
+		/* A write that no drive could take whole may leave sectors that fit no checksum:
+		 * an error, where the write was one. */
+		if (status == -EIO && fault.for_ever && acknowledged[i] != maybe[i])
+			continue;
+		assert_int_equal(status, 0);
 		if (!is_possible(data, i))
 			fail_msg("call %d fails with %d at %u%s: block %u is %u, not %u or %u",
 				 fault.call, fault.error, fault.at,

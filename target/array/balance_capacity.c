@@ -192,7 +192,7 @@ static void plan_volume(struct planner *planner, unsigned index, bool only_leavi
 {
 	const struct balance_pool *pool = planner->pool;
 	const struct balance_volume *volume = &pool->volumes[index];
-	uint64_t have[POOL_MEMBERS_MAX] = {0}, target[POOL_MEMBERS_MAX], total = 0, worst = 0;
+	uint64_t have[POOL_MEMBERS_MAX] = {0}, target[POOL_MEMBERS_MAX] = {0}, total = 0, worst = 0;
 	bool chosen[POOL_MEMBERS_MAX] = {false};
 
 	for (unsigned i = 0; i < pool->member_count; i++) {

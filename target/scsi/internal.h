@@ -109,6 +109,7 @@ struct scsi_lu {
 	struct alua_lu alua;
 	bool reserved; /* some reservation is held: ask scsi_reservation_conflicts */
 	struct scsi_reservations reservations;
+	uint64_t slice_changes; /* of the volume, as told by referrals.c */
 	bool threshold_reached; /* thin_threshold.c: told, and use has not fallen since */
 	TAILQ_HEAD(task_set, scsi_task) tasks; /* the task set, in order of arrival */
 	unsigned task_count;
@@ -334,6 +335,8 @@ void scsi_mode_reset(struct scsi_lu *lu);
 
 /* thin_threshold.c: tells all nexuses once when the pool's use has passed the volume's threshold */
 void scsi_threshold_check(struct scsi_lu *lu);
+/* referrals.c: tells all nexuses when pages of the volume have moved to other members */
+void scsi_referrals_check(struct scsi_lu *lu);
 /* LBA mapping resources are counted in threshold sets of this many bytes. */
 #define SCSI_THRESHOLD_SET_BYTES MIB
 

@@ -5,6 +5,7 @@
  *
  * Space that is not mapped yet has no member: any group serves it as well, and all are listed.
  */
+#include "target/array/pool_status.h"
 #include "target/scsi/internal.h"
 
 enum {
@@ -23,6 +24,34 @@ static bool group_serves(const struct alua_device *alua, unsigned index,
 	for (unsigned i = 0; i < alua->group_count && member; i++)
 		known = known || alua->member[i] == member;
 	return !known || alua->member[index] == member;
+}
+
+/* Do groups lead to different members, so that it matters where a block is? */
+static bool refers(const struct alua_device *alua)
+{
+	const struct member *first = NULL;
+
+	for (unsigned i = 0; i < alua->group_count; i++) {
+		if (!alua->member[i])
+			continue;
+		if (first && alua->member[i] != first)
+			return true;
+		first = alua->member[i];
+	}
+	return false;
+}
+
+/* Told once for a whole plan of moves.  The segments themselves would need a sense descriptor for
+ * each, which the fixed format has no room for: the initiator asks REPORT REFERRALS again. */
+void scsi_referrals_check(struct scsi_lu *lu)
+{
+	uint64_t changes = volume_slice_changes(lu->volume);
+
+	if (changes == lu->slice_changes)
+		return;
+	lu->slice_changes = changes;
+	if (refers(&lu->device->alua))
+		scsi_ua_broadcast(lu, NULL, SENSE_UA_REFERRALS);
 }
 
 static unsigned put_segment(const struct scsi_lu *lu, uint64_t first, uint64_t last,

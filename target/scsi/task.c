@@ -219,6 +219,7 @@ enum scsi_prepared scsi_prepare(struct scsi_task *task)
 	}
 	if (task->lu && (!command || !(command->flags & SCSI_CMD_PAST_UA))) {
 		scsi_threshold_check(task->lu);
+		scsi_referrals_check(task->lu);
 		attention = scsi_ua_take(task->nexus, task->lun_index);
 		if (attention != SENSE_NONE)
 			return scsi_sense_fail(task, attention);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "target/array/pool_status.h"
 
 static void transfer(struct volume *volume, struct io *io)
 {
@@ -164,6 +165,11 @@ unsigned volume_thin_threshold_percent(const struct volume *volume)
 uint64_t volume_allocated_bytes(const struct volume *volume)
 {
 	return volume->layer.size_bytes;
+}
+
+uint64_t volume_slice_changes(const struct volume *volume)
+{
+	return volume->slice_changes;
 }
 
 void volume_slice(const struct volume *volume, uint64_t offset_bytes,

@@ -21,6 +21,7 @@ struct volume {
 	uint64_t pool_used_bytes, pool_total_bytes;
 	unsigned thin_threshold_percent;
 	uint64_t slice_bytes;
+	uint64_t slice_changes;
 	const struct member *slices[4];
 	const char *state_dir; /* NULL: nothing persists */
 	uint8_t *data;	       /* NULL: reads give zeroes, writes vanish (for huge sizes) */

@@ -294,6 +294,12 @@ static void test_referrals_of_members(void **state)
 	referrals(&request, fixture->a, 0, 10, false);
 	assert_int_equal(request.task.in_bytes, 10);
 	request_release(&request);
+	/* Pages have moved: each nexus is told once. */
+	fixture->thin.slice_changes++;
+	request_expect(fixture->a, LUN_THIN, CDB(0, 0, 0, 0, 0, 0), NULL, 0, 0x063f15);
+	request_expect(fixture->a, LUN_THIN, CDB(0, 0, 0, 0, 0, 0), NULL, 0, 0);
+	request_expect(fixture->b, LUN_THIN, CDB(0, 0, 0, 0, 0, 0), NULL, 0, 0x063f15);
+	request_expect(fixture->b, LUN_THIN, CDB(0, 0, 0, 0, 0, 0), NULL, 0, 0);
 }
 
 static void test_referrals(void **state)
@@ -310,6 +316,9 @@ static void test_referrals(void **state)
 	assert_int_equal(data[7], 2);
 	assert_int_equal(get_be64(data + 16), THIN_BYTES / 512 - 1);
 	request_release(&request);
+	/* So nobody need know that pages move. */
+	fixture->thin.slice_changes++;
+	request_expect(fixture->a, LUN_THIN, CDB(0, 0, 0, 0, 0, 0), NULL, 0, 0);
 	put_be64(cdb + 2, THIN_BYTES / 512);
 	request_expect(fixture->a, LUN_THIN, cdb, sizeof cdb, NULL, 0, 0x052100);
 	data = request_good_in(&request, fixture->a, LUN_THIN, CDB(0x12, 1, 0xb3, 0, 0xff, 0));

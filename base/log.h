@@ -7,7 +7,13 @@
 #ifndef SANLAB_BASE_LOG_H
 #define SANLAB_BASE_LOG_H
 
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_level {
+	LOG_LEVEL_NONE = -1,
+	LOG_LEVEL_ERROR,
+	LOG_LEVEL_WARN,
+	LOG_LEVEL_INFO,
+	LOG_LEVEL_DEBUG
+};
 
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The oracle of a simulated volume.
+ */
+#include "tests/sim/array/shadow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = SECTOR_BYTES / 8 };
+
+bool shadow_init(struct shadow *shadow, uint64_t bytes)
+{
+	*shadow = (struct shadow){.count = bytes / SECTOR_BYTES};
+	shadow->sectors = calloc(shadow->count, sizeof *shadow->sectors);
+	for (uint64_t i = 0; shadow->sectors && i < shadow->count; i++)
+		shadow->sectors[i].now.count = 1;
+	return shadow->sectors != NULL;
+}
+
+void shadow_done(struct shadow *shadow)
+{
+	free(shadow->sectors);
+}
+
+/* ---- contents ---- */
+
+static uint64_t mix(uint64_t value)
+{
+	value = (value ^ value >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+	value = (value ^ value >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+	return value ^ value >> 32;
+}
+
+/* The first word tells the number and the sector to whoever reads a dump. */
+static uint64_t word_of(uint64_t sector, uint32_t id, unsigned word)
+{
+	uint64_t name = (uint64_t)id << 32 | (uint32_t)sector;
+	return word == 0 ? name : mix(name + ((uint64_t)word << 56));
+}
+
+static void sector_fill(uint8_t *data, uint64_t sector, uint32_t id)
+{
+	if (id == 0) {
+		memset(data, 0, SECTOR_BYTES);
+		return;
+	}
+	for (unsigned i = 0; i < WORDS; i++) {
+		uint64_t word = word_of(sector, id, i);
+		memcpy(data + i * 8, &word, 8);
+	}
+}
+
+void shadow_fill(uint8_t *data, uint64_t sector, uint64_t count, uint32_t id)
+{
+	for (uint64_t i = 0; i < count; i++)
+		sector_fill(data + i * SECTOR_BYTES, sector + i, id);
+}
+
+/* ---- what may be there ---- */
+
+static bool has(const struct shadow_set *set, uint32_t id)
+{
+	for (unsigned i = 0; i < set->count; i++)
+		if (set->id[i] == id)
+			return true;
+	return false;
+}
+
+static void add(struct shadow_set *set, uint32_t id)
+{
+	if (has(set, id))
+		return;
+	if (set->count < SHADOW_MAX)
+		set->id[set->count++] = id;
+	else
+		set->wild = true;
+}
+
+static void add_all(struct shadow_set *set, const struct shadow_set *more)
+{
+	set->wild = set->wild || more->wild;
+	for (unsigned i = 0; i < more->count; i++)
+		add(set, more->id[i]);
+}
+
+static struct shadow_set only(uint32_t id)
+{
+	return (struct shadow_set){.id = {id}, .count = 1};
+}
+
+/* What was possible so far is the past. */
+static void supersede(struct shadow *shadow, struct shadow_sector *at)
+{
+	if (at->stamp <= shadow->flushed)
+		at->past = (struct shadow_set){.count = 0};
+	add_all(&at->past, &at->now);
+	at->stamp = shadow->stamp;
+}
+
+void shadow_acknowledged(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id,
+			 bool stable)
+{
+	shadow->stamp++;
+	for (uint64_t i = sector; i < sector + count; i++) {
+		struct shadow_sector *at = &shadow->sectors[i];
+		supersede(shadow, at);
+		if (stable)
+			at->past = (struct shadow_set){.count = 0};
+		at->now = only(id);
+	}
+}
+
+void shadow_uncertain(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id)
+{
+	shadow->stamp++;
+	for (uint64_t i = sector; i < sector + count; i++)
+		add(&shadow->sectors[i].now, id);
+}
+
+void shadow_flushed(struct shadow *shadow, uint64_t stamp)
+{
+	if (stamp > shadow->flushed)
+		shadow->flushed = stamp;
+}
+
+void shadow_power_lost(struct shadow *shadow)
+{
+	for (uint64_t i = 0; i < shadow->count; i++) {
+		struct shadow_sector *at = &shadow->sectors[i];
+		if (at->stamp > shadow->flushed)
+			add_all(&at->now, &at->past);
+		at->past = (struct shadow_set){.count = 0};
+	}
+}
+
+/* ---- reads ---- */
+
+static bool is_content(const uint8_t *data, uint64_t sector, uint32_t id)
+{
+	uint8_t expected[SECTOR_BYTES];
+	sector_fill(expected, sector, id);
+	return memcmp(data, expected, SECTOR_BYTES) == 0;
+}
+
+static bool settle(struct shadow *shadow, struct shadow_sector *at, uint64_t sector,
+		   const uint8_t *data)
+{
+	for (unsigned i = at->now.count; i > 0; i--) {
+		uint32_t id = at->now.id[i - 1];
+		if (!is_content(data, sector, id))
+			continue;
+		if (at->now.count > 1) {
+			supersede(shadow, at);
+			at->now = only(id);
+		}
+		return true;
+	}
+	uint64_t name;
+	memcpy(&name, data, 8);
+	return at->now.wild && is_content(data, sector, (uint32_t)(name >> 32));
+}
+
+static void describe(const struct shadow_sector *at, uint64_t sector, const uint8_t *data,
+		     struct shadow_fault *fault)
+{
+	uint64_t name;
+	char wanted[80] = "";
+	memcpy(&name, data, 8);
+	uint32_t id = (uint32_t)(name >> 32), place = (uint32_t)name;
+	const char *what = is_content(data, sector, 0)	  ? "zeros"
+			   : is_content(data, sector, id) ? "an older write"
+			   : is_content(data, place, id)  ? "another sector's content"
+							  : "garbage";
+	for (unsigned i = 0; i < at->now.count; i++) {
+		size_t used = strlen(wanted);
+		snprintf(wanted + used, sizeof wanted - used, " %u", at->now.id[i]);
+	}
+	fault->sector = sector;
+	snprintf(fault->text, sizeof fault->text,
+		 "sector %llu has %s (write %u, sector %u), expected of write%s",
+		 (unsigned long long)sector, what, id, place, wanted);
+}
+
+bool shadow_check(struct shadow *shadow, uint64_t sector, uint64_t count, const uint8_t *data,
+		  struct shadow_fault *ret_fault)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		struct shadow_sector *at = &shadow->sectors[sector + i];
+		if (settle(shadow, at, sector + i, data + i * SECTOR_BYTES))
+			continue;
+		describe(at, sector + i, data + i * SECTOR_BYTES, ret_fault);
+		return false;
+	}
+	return true;
+}

@@ -20,6 +20,7 @@
 #include "base/io.h"
 #include "base/loop.h"
 #include "target/array/access_config.h"
+#include "target/array/cache_config.h"
 #include "target/drive/drive.h"
 
 #define POOL_PAGE_BYTES (15 * MIB)
@@ -77,6 +78,8 @@ struct member_config {
 	struct member_scrub_config scrub;
 	const char *store_kind; /* filled by group_config_check */
 	const char *store_place;
+	struct member_cache_config cache;
+	struct member_ssd_config ssd;
 };
 
 /* What a pool does on its own. */
@@ -103,6 +106,7 @@ struct volume_config {
 	bool read_only;		       /* initiators find it write-protected */
 	bool removable;		       /* initiators can eject and load it */
 	double thin_threshold;	       /* of the pool's space; 0: none */
+	bool ssd_cache;		       /* its reads go through the members' SSD tiers */
 };
 
 enum group_style { GROUP_STYLE_EQUALLOGIC, GROUP_STYLE_LUN };

@@ -96,6 +96,10 @@ int cache_open(struct loop *loop, const struct cache_config *config, struct io_l
 /* Destages what the set takes, and ends what waits (-ENODEV when it must): afterwards nothing is
  * in flight.  The layers below complete at once by then (drive_drain). */
 void cache_drain(struct cache *cache);
+/* The controller stops dead, its memory as it is: nothing more is sent or recorded, what is under
+ * way ends with -ENODEV.  For simulated crashes: what was answered must be there when the memory
+ * (cache_config.nvram, kept) is opened again. */
+void cache_halt(struct cache *cache);
 struct cache *cache_close(struct cache *cache); /* NULL is fine */
 /* True when a memory of that name holds dirty content: it must be opened even if no cache is
  * configured. */

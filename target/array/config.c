@@ -95,6 +95,10 @@ static const struct cfg_field member_fields[] = {
     {"controllers", CFG_STRUCT, offsetof(struct member_config, controllers),
      .sub = &member_controllers_schema,
      .help = "the member's active/passive pair (style equallogic)"},
+    {"cache", CFG_STRUCT, offsetof(struct member_config, cache), .sub = &member_cache_schema,
+     .help = "the controller's cache, {size: 64MiB, mode: write-back}"},
+    {"ssd-cache", CFG_STRUCT, offsetof(struct member_config, ssd), .sub = &member_ssd_schema,
+     .help = "a read cache on SSDs for the volumes that say so, {count: 4}"},
     {"portals", CFG_PORTALS, offsetof(struct member_config, portals),
      .help = "addresses at which the member serves I/O; each is a path"},
     {"store", CFG_UNION, offsetof(struct member_config, store), .preset = "memory",
@@ -159,6 +163,8 @@ static const struct cfg_field volume_fields[] = {
      .help = "a removable medium: initiators can eject it and load it again"},
     {"thin-threshold", CFG_PERCENT, offsetof(struct volume_config, thin_threshold), .min = 1,
      .max = 100, .help = "use of the pool at which initiators are warned once (unit attention)"},
+    {"ssd-cache", CFG_BOOL, offsetof(struct volume_config, ssd_cache), .preset = "false",
+     .help = "reads go through the SSD caches of the pool's members"},
 };
 static const struct cfg_schema volume_schema = {"volume", sizeof(struct volume_config),
 						volume_fields, ARRAY_SIZE(volume_fields)};
@@ -270,6 +276,7 @@ static void check_member(struct cfg *cfg, const struct group_config *config,
 	preset_check(cfg, config, member);
 	check_drives(cfg, member);
 	check_store(cfg, member);
+	member_ssd_check(cfg, &member->ssd);
 	if (member->portals.count > MAX_MEMBER_PORTALS)
 		cfg_error_at(cfg, &member->portals, "a member has at most %d portals",
 			     MAX_MEMBER_PORTALS);
@@ -400,6 +407,15 @@ static void check_physical_block(struct cfg *cfg, const struct volume_config *vo
 			     "'physical-block' is smaller than the block");
 }
 
+static bool has_ssd_cache(const struct pool_config *pool)
+{
+	const struct member_config *members = pool->members.items;
+	for (size_t m = 0; m < pool->members.count; m++)
+		if (members[m].ssd.count)
+			return true;
+	return false;
+}
+
 static void check_volume(struct cfg *cfg, const struct group_config *config, size_t index)
 {
 	const struct volume_config *volumes = config->volumes.items, *volume = &volumes[index];
@@ -418,8 +434,14 @@ static void check_volume(struct cfg *cfg, const struct group_config *config, siz
 		 volume->size_bytes % volume->block_bytes)
 		cfg_error_at(cfg, &volume->size_bytes, "'size' is not a multiple of the block");
 	check_physical_block(cfg, volume);
-	if (cfg_valid(cfg, &volume->pool) && !find_pool(config, volume->pool))
+	const struct pool_config *pool = find_pool(config, volume->pool);
+	if (cfg_valid(cfg, &volume->pool) && !pool)
 		unknown_pool(cfg, config, volume);
+	if (volume->ssd_cache && pool && !has_ssd_cache(pool)) {
+		cfg_error_at(cfg, &volume->ssd_cache, "no member of pool '%.60s' has an SSD cache",
+			     pool->name);
+		cfg_hint(cfg, "as in the member's ssd-cache: {count: 4}");
+	}
 }
 
 /* Thick volumes take their space at once; thin ones may promise more than the pool has. */

@@ -3,6 +3,7 @@
  * Members: opening drives and set, page space.
  */
 #include "target/array/member.h"
+#include "target/array/member_cache.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -286,9 +287,11 @@ static int open_drives(struct loop *loop, struct member *member, const struct me
 	return 0;
 }
 
-static int open_set(struct loop *loop, struct member *member, const struct raid_ops *raid,
-		    uint64_t chunk_bytes, struct err *err)
+static int open_set(struct loop *loop, struct member *member, const struct member_config *config,
+		    const struct raid_ops *raid, uint64_t seed, struct err *err)
 {
+	bool fresh = member->journal && !page_journal_is_ready(member->journal);
+
 	for (unsigned i = 0; i < member->active_count; i++) {
 		unsigned drive = member->slot_drive[i];
 		if (drive == SWEEP_NO_DRIVE) { /* what spare space holds is not believed */
@@ -300,7 +303,7 @@ static int open_set(struct loop *loop, struct member *member, const struct raid_
 	struct raid_config set = {
 	    .drives = member->slot_drives,
 	    .drive_count = member->active_count,
-	    .chunk_bytes = chunk_bytes,
+	    .chunk_bytes = config->chunk_bytes,
 	    .stale_mask = member->stale_mask,
 	    .stale = member_stale,
 	    .stale_arg = member,
@@ -310,6 +313,9 @@ static int open_set(struct loop *loop, struct member *member, const struct raid_
 	if (rc)
 		return rc;
 	member->top = member->raid;
+	rc = member_cache_open(loop, member, config, raid, fresh, seed, err);
+	if (rc)
+		return rc;
 	if (member->journal && !page_journal_is_ready(member->journal)) {
 		rc = page_journal_set_ready(member->journal);
 		if (rc)
@@ -392,7 +398,7 @@ static int member_build(struct loop *loop, struct member *member,
 	if (rc == 0)
 		rc = open_drives(loop, member, config, model, seed, err);
 	if (rc == 0)
-		rc = open_set(loop, member, raid, config->chunk_bytes, err);
+		rc = open_set(loop, member, config, raid, seed, err);
 	return rc ? rc : open_sweep(loop, member, config, raid, err);
 }
 
@@ -418,6 +424,7 @@ void member_drain(struct member *member)
 	for (unsigned i = 0; i < member->drive_count; i++)
 		if (member->drives[i])
 			drive_drain(member->drives[i]);
+	member_cache_drain(member);
 }
 
 struct member *member_close(struct member *member)
@@ -426,6 +433,7 @@ struct member *member_close(struct member *member)
 		return NULL;
 	member_drain(member);
 	member->sweep = sweep_close(member->sweep);
+	member_cache_close(member);
 	if (member->raid)
 		member->raid->ops->free(member->raid);
 	for (unsigned i = 0; i < member->drive_count; i++)

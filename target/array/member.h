@@ -9,6 +9,7 @@
 #define SANLAB_TARGET_ARRAY_MEMBER_H
 
 #include "target/array/array.h"
+#include "target/array/cache_ssd.h"
 #include "target/array/member_gate.h"
 #include "target/array/page_journal.h"
 #include "target/array/pool_identity.h"
@@ -27,6 +28,8 @@ struct member {
 	struct io_layer *top;  /* where requests go: the cache, the SSD tier or the set */
 	struct cache *cache;   /* NULL: none */
 	struct cache_ssd *ssd; /* NULL: none */
+	struct drive *ssd_drives[SSD_DRIVES_MAX];
+	unsigned ssd_count;
 	struct member_counters counters;
 	struct member_gate gate;
 	struct page_journal *journal;		    /* NULL: nothing persists */

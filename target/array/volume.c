@@ -140,6 +140,7 @@ static bool start_one(struct volume *volume, struct io *io, uint32_t index)
 	(void)part_fill(
 	    part, 0, entry->page * POOL_PAGE_BYTES + (io->offset_bytes - index * POOL_PAGE_BYTES),
 	    io->length_bytes);
+	part->io.flags |= volume->io_flags;
 	part->io.done = part_done;
 	part->io.owner = volume;
 	part->target = volume->pool->members[entry->member];
@@ -161,6 +162,7 @@ static int fill_parts(struct volume *volume, struct io *io, struct part *part)
 		if (run.mapped) {
 			int one = part_fill(part, done, run.offset_bytes, run.length_bytes);
 			rc = rc ? rc : one;
+			part->io.flags |= volume->io_flags;
 			part->io.done = part_done;
 			part->io.owner = volume;
 			part->target = volume->pool->members[run.member];

@@ -53,6 +53,7 @@ struct volume {
 	struct page_map map;
 	uint32_t member_pages[POOL_MEMBERS_MAX];
 	bool thin, read_only, removable;
+	unsigned io_flags; /* that its requests carry to the members */
 	uint32_t block_bytes, physical_block_bytes;
 	unsigned thin_threshold_percent;
 	bool moved;		/* since the slice map was last said to have changed */

@@ -127,6 +127,7 @@ int volume_open(const struct volume_config *config, const char *lab_name, struct
 	volume->pool = pool;
 	volume->thin = config->thin;
 	volume->read_only = config->read_only;
+	volume->io_flags = config->ssd_cache ? IO_SSD_CACHE : 0;
 	volume->thin_threshold_percent = (unsigned)(config->thin_threshold * 100 + 0.5);
 	volume->removable = config->removable;
 	volume->block_bytes = config->block_bytes ? (uint32_t)config->block_bytes : 512;

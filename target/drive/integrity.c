@@ -83,6 +83,27 @@ static int keep(struct integrity_layer *self, const struct io *io)
 	return io->flags & IO_FUA ? sums_sync(&self->sums) : 0;
 }
 
+/* A write that failed may have been taken in part: that is no corruption, so the sums follow what
+ * is there now.  Where the store cannot be read or the sums cannot be written either, the sectors
+ * stay unreadable until they are written. */
+static void settle_failed_write(struct integrity_layer *self, const struct io *io)
+{
+	uint8_t data[16 * SECTOR_BYTES];
+	for (uint64_t done = 0; done < io->length_bytes;) {
+		struct iovec iov = {data, MIN_OF(io->length_bytes - done, sizeof data)};
+		struct io part = {
+		    .op = IO_READ,
+		    .offset_bytes = io->offset_bytes + done,
+		    .length_bytes = iov.iov_len,
+		    .iov = &iov,
+		    .iov_count = 1,
+		};
+		if (io_submit_now(self->store, &part) == 0)
+			(void)keep(self, &part);
+		done += iov.iov_len;
+	}
+}
+
 static void integrity_submit(struct io_layer *layer, struct io *io)
 {
 	struct integrity_layer *self = container_of(layer, struct integrity_layer, layer);
@@ -97,6 +118,8 @@ static void integrity_submit(struct io_layer *layer, struct io *io)
 		status = verify(self, io);
 	else if (status == 0 && io->op == IO_WRITE)
 		status = keep(self, io);
+	else if (io->op == IO_WRITE)
+		settle_failed_write(self, io);
 	else if (status == 0 && io->op == IO_UNMAP)
 		status = sums_clear(&self->sums, io->offset_bytes / SECTOR_BYTES,
 				    io->length_bytes / SECTOR_BYTES);

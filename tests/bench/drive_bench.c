@@ -181,15 +181,14 @@ static json_t *curves(uint8_t *memory)
 
 static void print_curves(const json_t *result)
 {
-	size_t i;
-	json_t *point;
 	const char *line = "";
 
 	printf("random 32 KiB reads, IOPS (mean response in ms)\n%-16s %-9s", "drive", "order");
 	for (unsigned depth = 1; depth <= DEPTH_MAX; depth *= 2)
 		printf("      depth %-3u", depth);
-	json_array_foreach(json_object_get(result, "random_read_32k"), i, point)
-	{
+	const json_t *points = json_object_get(result, "random_read_32k");
+	for (size_t i = 0; i < json_array_size(points); i++) {
+		const json_t *point = json_array_get(points, i);
 		const char *scheduler = json_string_value(json_object_get(point, "scheduler"));
 		if (json_integer_value(json_object_get(point, "depth")) == 1)
 			printf("\n%-16s %-9s", json_string_value(json_object_get(point, "model")),
@@ -198,8 +197,9 @@ static void print_curves(const json_t *result)
 		       json_real_value(json_object_get(point, "response_ms")));
 	}
 	printf("\n\nsequential 256 KiB reads, one at a time, MB/s: outer, half the bytes, inner");
-	json_array_foreach(json_object_get(result, "sequential_read_256k"), i, point)
-	{
+	const json_t *streams = json_object_get(result, "sequential_read_256k");
+	for (size_t i = 0; i < json_array_size(streams); i++) {
+		const json_t *point = json_array_get(streams, i);
 		const char *model = json_string_value(json_object_get(point, "model"));
 		if (strcmp(model, line) != 0)
 			printf("\n%-16s", model);
@@ -266,21 +266,21 @@ static json_t *late(double seconds, uint8_t *memory)
 
 static void print_late(const json_t *result)
 {
-	size_t i;
-	json_t *row;
-
 	printf("completions after their modelled instant, us\n"
 	       "%-16s %5s %12s %8s %8s %8s %8s\n",
 	       "drive", "depth", "completions", "p50", "p99", "p99.9", "max");
-	json_array_foreach(json_object_get(result, "late"), i, row)
-	    printf("%-16s %5d %12lld %8.1f %8.1f %8.1f %8.1f\n",
-		   json_string_value(json_object_get(row, "model")),
-		   (int)json_integer_value(json_object_get(row, "depth")),
-		   (long long)json_integer_value(json_object_get(row, "completions")),
-		   json_real_value(json_object_get(row, "p50_us")),
-		   json_real_value(json_object_get(row, "p99_us")),
-		   json_real_value(json_object_get(row, "p999_us")),
-		   json_real_value(json_object_get(row, "max_us")));
+	const json_t *rows = json_object_get(result, "late");
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+		printf("%-16s %5d %12lld %8.1f %8.1f %8.1f %8.1f\n",
+		       json_string_value(json_object_get(row, "model")),
+		       (int)json_integer_value(json_object_get(row, "depth")),
+		       (long long)json_integer_value(json_object_get(row, "completions")),
+		       json_real_value(json_object_get(row, "p50_us")),
+		       json_real_value(json_object_get(row, "p99_us")),
+		       json_real_value(json_object_get(row, "p999_us")),
+		       json_real_value(json_object_get(row, "max_us")));
+	}
 }
 
 /* ---- cost of a request ---- */
@@ -333,11 +333,14 @@ static json_t *cost(bool with_checksums, uint8_t *memory)
 
 static void print_cost(const json_t *result)
 {
-	const char *key;
-	json_t *value;
+	static const char *const keys[] = {"read_4k_ns", "write_4k_ns", "read_4k_checksums_ns",
+					   "write_4k_checksums_ns"};
 
-	json_object_foreach((json_t *)(uintptr_t)result, key, value)
-	    printf("%-24s %8.1f\n", key, json_real_value(value));
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const json_t *value = json_object_get(result, keys[i]);
+		if (value)
+			printf("%-24s %8.1f\n", keys[i], json_real_value(value));
+	}
 }
 
 int main(int argc, char **argv)

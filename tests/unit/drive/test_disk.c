@@ -301,7 +301,7 @@ static double estimated_access_ns(const struct drive_model *model, unsigned n, b
 	double track = (double)model->seek_read.track_ns, full = (double)model->seek_read.full_ns;
 	double mean = ((double)model->seek_read.average_ns - track) / (full - track);
 	double power = 0, revolution = 60e9 / model->rpm, at = 0.5, now = 0, sum = 0;
-	double place[DEPTH_MAX], angle[DEPTH_MAX];
+	double place[DEPTH_MAX] = {0}, angle[DEPTH_MAX] = {0};
 	struct rng rng;
 	enum { ROUNDS = 20000 };
 

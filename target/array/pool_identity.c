@@ -283,7 +283,7 @@ static int fill_records(struct pool_identity *identity, const struct knowledge *
 		const struct pool_record_member *entry =
 		    known->latest ? pool_record_find(known->latest, name) : NULL;
 		list[count] = (struct pool_record_member){
-		    .since = identity->origins[i].known ? entry->since : identity->start};
+		    .since = entry && identity->origins[i].known ? entry->since : identity->start};
 		snprintf(list[count].name, sizeof list[count].name, "%s", name);
 		memcpy(list[count].uuid, record->member_uuid, STORE_UUID_BYTES);
 		count++;

@@ -279,7 +279,7 @@ int store_file_probe(const char *place, const char *name, struct store_super *re
 int store_file_stamp(const char *place, struct store_super *super, uint64_t generation,
 		     struct err *err)
 {
-	struct store_super next = *super, found;
+	struct store_super next = *super, found = {0};
 	int fd = -1;
 
 	int rc = file_adopt(place, super->name, &found, &fd, err);
@@ -315,7 +315,7 @@ static int store_new(const char *name, uint64_t size_bytes, int fd, struct io_la
 static int adopt_sized(const char *place, const char *name, uint64_t size_bytes, int *ret_fd,
 		       struct err *err)
 {
-	struct store_super super;
+	struct store_super super = {0};
 	int fd = -1;
 
 	int rc = file_adopt(place, name, &super, &fd, err);

@@ -17,7 +17,7 @@
 #include "base/log.h"
 
 /* Rebuilds in place that come to nothing before only a change of drives helps. */
-enum { ATTEMPTS_MAX = 4 };
+enum { ATTEMPTS_MAX = 4, DRAIN_POLL_NS = 1000000 };
 
 /* ---- the set as a whole ---- */
 
@@ -184,18 +184,26 @@ static void clear_done(struct io *io)
 }
 
 /* What the drive holds may be anything, but places not in use are not rebuilt: they must be zeros
- * as on the other drives. */
+ * as on the other drives.  Reads that began while it was trusted must not find them. */
 static void slot_clear(struct sweep_slot *slot)
+{
+	slot->anew = false;
+	slot->stale = true;
+	slot->step = SLOT_DRAIN;
+	sweep_wake(slot->sweep, 0);
+}
+
+static void slot_drained(struct sweep_slot *slot)
 {
 	struct drive *drive = slot_drive(slot);
 
-	slot->anew = false;
-	slot->stale = true;
-	slot->step = SLOT_CLEAR;
-	if (!drive) {
-		sweep_wake(slot->sweep, 0);
+	if (drive && drive->in_flight > 0) {
+		sweep_wake(slot->sweep, sweep_now(slot->sweep) + DRAIN_POLL_NS);
 		return;
 	}
+	slot->step = SLOT_CLEAR;
+	if (!drive)
+		return;
 	slot->in_flight++;
 	slot->io = (struct io){
 	    .op = IO_UNMAP,
@@ -354,6 +362,12 @@ static void slot_turn(struct sweep_slot *slot)
 		break;
 	case SLOT_WAIT:
 		slot_choose(slot);
+		break;
+	case SLOT_DRAIN:
+		if (lost)
+			slot_give_up(slot);
+		else
+			slot_drained(slot);
 		break;
 	case SLOT_CLEAR:
 		if (slot->in_flight > 0)

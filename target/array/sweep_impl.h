@@ -23,6 +23,7 @@ struct sweep_meter {
 enum slot_step {
 	SLOT_GOOD,    /* nothing to do */
 	SLOT_WAIT,    /* out: until due_ns, and then for a drive */
+	SLOT_DRAIN,   /* requests on its drive are coming to an end */
 	SLOT_CLEAR,   /* its drive is being cleared */
 	SLOT_REBUILD, /* units are under way, or wait for their turn */
 	SLOT_FLUSH,   /* all is rebuilt and on its way to stable storage */

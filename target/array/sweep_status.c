@@ -14,7 +14,8 @@ const char *const member_drive_state_names[] = {"online", "spare",  "rebuilding"
 
 static bool is_rebuilding(const struct sweep_slot *slot)
 {
-	return slot->step == SLOT_CLEAR || slot->step == SLOT_REBUILD || slot->step == SLOT_FLUSH;
+	return slot->step == SLOT_DRAIN || slot->step == SLOT_CLEAR || slot->step == SLOT_REBUILD ||
+	       slot->step == SLOT_FLUSH;
 }
 
 enum member_state member_state(const struct member *member)

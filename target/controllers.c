@@ -64,6 +64,7 @@ static void pair_apply(struct member_controllers *at)
 	else if (pair->phase == CONTROLLER_TAKING_OVER)
 		gate = MEMBER_HOLDS;
 	member_set_gate(at->member, gate);
+	member_cache_set_mirrored(at->member, controller_pair_mirrored(pair));
 	set_timer(at->owner->env.loop, &at->timer, pair->deadline_ns);
 }
 
@@ -132,6 +133,9 @@ static void duo_act(struct controllers *controllers, const struct controller_act
 
 		act_on_volume(controllers, lu, owner ? owner - 1 : 0, actions);
 	}
+	for (size_t i = 0; i < controllers->member_count; i++)
+		member_cache_set_mirrored(controllers->members[i].member,
+					  controllers->duo.good[0] && controllers->duo.good[1]);
 	set_timer(controllers->env.loop, &controllers->duo_timer, controllers->duo.deadline_ns);
 }
 
@@ -193,6 +197,8 @@ int controllers_open(const struct group_config *config, const struct controllers
 					 ? member->controllers.failover_ns
 					 : config->controllers.failover_ns);
 		loop_timer_init(&at->timer, pair_time, at);
+		if (controllers->style == GROUP_STYLE_EQUALLOGIC)
+			member_cache_set_mirrored(at->member, controller_pair_mirrored(&at->pair));
 	}
 	controller_duo_init(&controllers->duo, config->controllers.transition_ns,
 			    (enum controller_failback)config->controllers.failback);

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "harness/lab/lab_impl.h"
+#include "target/array/cache.h"
 
 bool fault_has_path(int kind)
 {
@@ -221,6 +222,10 @@ static void resolve_member(struct lab *lab, struct fault_config *fault,
 	    cfg_valid(lab->cfg, &args->factor) && cfg_valid(lab->cfg, &args->extra_ns))
 		cfg_error_at(lab->cfg, &args->factor,
 			     "a slow drive needs a factor above 1 or some extra time");
+	if (fault->kind == FAULT_BATTERY_LOST && member &&
+	    (!member->cache.size_bytes || member->cache.mode == CACHE_NONE))
+		cfg_error_at(lab->cfg, &args->member,
+			     "member '%.60s' has no cache whose battery could fail", args->member);
 	if (fault_has_controller(fault->kind))
 		check_controller(lab, fault, args, member);
 }

@@ -39,6 +39,7 @@ static void apply_state(struct sim_member *at)
 	bool silent = off || at->pair.phase != CONTROLLER_SERVING;
 
 	member_set_gate(at->member, off ? MEMBER_OFFLINE : silent ? MEMBER_HOLDS : MEMBER_OPEN);
+	member_cache_set_mirrored(at->member, controller_pair_mirrored(&at->pair));
 	if (silent != at->silent) {
 		at->silent = silent;
 		at->array->silence(at->array->arg, at->config, silent);

@@ -102,7 +102,8 @@ static const struct cfg_field member_fields[] = {
     {"portals", CFG_PORTALS, offsetof(struct member_config, portals),
      .help = "addresses at which the member serves I/O; each is a path"},
     {"store", CFG_UNION, offsetof(struct member_config, store), .preset = "memory",
-     .help = "where the drives' content lives: memory, {file: DIR}, or discard: nowhere, reads are zeros"},
+     .help = "where the drives' content lives: memory, {file: DIR}, or discard: nowhere, reads are "
+	     "zeros"},
     {"timing", CFG_ENUM, offsetof(struct member_config, timing), .preset = "none",
      .names = drive_timing_names,
      .help = "none: as fast as the machine; modelled: the drive model's service times"},
@@ -226,7 +227,8 @@ static void check_store(struct cfg *cfg, struct member_config *member)
 		const char *key;
 		if (!cfg_raw_entry(&member->store, 0, &kind, &value) || !kind ||
 		    cfg_raw_entry(&member->store, 1, &key, &more)) {
-			cfg_error_raw(cfg, &member->store, "'store' must be memory, {file: DIR} or discard");
+			cfg_error_raw(cfg, &member->store,
+				      "'store' must be memory, {file: DIR} or discard");
 			return;
 		}
 		place = cfg_raw_scalar(&value);
@@ -236,7 +238,8 @@ static void check_store(struct cfg *cfg, struct member_config *member)
 		cfg_error_raw(cfg, &member->store, "'store' is of the unknown kind '%.60s'", kind);
 		const char *near = cfg_nearest(kind, kinds);
 		if (near)
-			cfg_hint(cfg, "did you mean '%s'? allowed: memory, {file: DIR}, discard", near);
+			cfg_hint(cfg, "did you mean '%s'? allowed: memory, {file: DIR}, discard",
+				 near);
 		else
 			cfg_hint(cfg, "allowed: memory, {file: DIR}, discard");
 	} else if (!strcmp(kind, "file") && (!place || !*place)) {

@@ -18,6 +18,8 @@ struct preset {
 	const char *raid;
 	unsigned ports; /* member portals it can have, both controllers together where both serve */
 	unsigned controllers;
+	const char *cache; /* the write-back cache, which the other controller mirrors */
+	unsigned ssds;	   /* of its read cache */
 };
 
 /* In the order of `presets`. */
@@ -25,24 +27,27 @@ const char *const preset_names[] = {"ps6100xv-3.5", "ps6100x", "ps6100e",	"ps410
 				    "es1640dc",	    "me4024",  "vnx5700-nlsas", NULL};
 
 static const struct preset presets[] = {
-    /* 4U, 24 x 3.5" 15K 600 GB, 4 x 1GbE: arrays.md 1.4, unverified; RAID 50 is the layout of
-     * BP1026's reference run (5.2), spares as the default policy has them (1.5). */
-    {"ps6100xv-3.5", GROUP_STYLE_EQUALLOGIC, "sas-15k-600", 24, "raid50", 4, 2},
+    /* 4U, 24 x 3.5" 15K 600 GB, 4 x 1GbE, 4 GB cache: arrays.md 1.4, unverified; RAID 50 is the
+     * layout of BP1026's reference run (5.2), spares as the default policy has them (1.5). */
+    {"ps6100xv-3.5", GROUP_STYLE_EQUALLOGIC, "sas-15k-600", 24, "raid50", 4, 2, "4GiB", 0},
     /* 2U, 24 x 2.5" 10K of 300, 600 or 900 GB: 1.4, unverified; 600 GB and RAID 50 assumed. */
-    {"ps6100x", GROUP_STYLE_EQUALLOGIC, "sas-10k-600", 24, "raid50", 4, 2},
+    {"ps6100x", GROUP_STYLE_EQUALLOGIC, "sas-10k-600", 24, "raid50", 4, 2, "4GiB", 0},
     /* 4U, 24 x 3.5" 7.2K of 0.5 to 3 TB: 1.4, unverified; 2 TB assumed; RAID 6 assumed, as large
      * slow drives take long to rebuild. */
-    {"ps6100e", GROUP_STYLE_EQUALLOGIC, "nlsas-7k2-2000", 24, "raid6", 4, 2},
+    {"ps6100e", GROUP_STYLE_EQUALLOGIC, "nlsas-7k2-2000", 24, "raid6", 4, 2, "4GiB", 0},
     /* 2U, 12 x 3.5", 2 x 1GbE: 1.4, unverified; drive and RAID 6 assumed as for the PS6100E. */
-    {"ps4100e", GROUP_STYLE_EQUALLOGIC, "nlsas-7k2-2000", 12, "raid6", 2, 2},
+    {"ps4100e", GROUP_STYLE_EQUALLOGIC, "nlsas-7k2-2000", 12, "raid6", 2, 2, "4GiB", 0},
     /* 12 x 1 TB SAS in one RAID 1+0, two controllers with 2 x 10GBase-T each: the QNAP report
-     * (2.2); its drives' speed is not stated, 7.2K is the catalogue's candidate. */
-    {"es1640dc", GROUP_STYLE_LUN, "sas-7k2-1000", 12, "raid10", 4, 2},
-    /* 2U, 24 x 1.2 TB 10K, ADAPT: the ME4024 ESRP paper (2.1); four ports a controller assumed. */
-    {"me4024", GROUP_STYLE_LUN, "sas-10k-1200", 24, "adapt", 8, 2},
+     * (2.2); its drives' speed is not stated, 7.2K is the catalogue's candidate.  4 x 200 GB SAS
+     * SSD are its read cache; the size of the controllers' write cache is not stated, 4 GiB
+     * assumed. */
+    {"es1640dc", GROUP_STYLE_LUN, "sas-7k2-1000", 12, "raid10", 4, 2, "4GiB", 4},
+    /* 2U, 24 x 1.2 TB 10K, ADAPT: the ME4024 ESRP paper (2.1); four ports a controller assumed;
+     * 8 GB cache a controller, unverified. */
+    {"me4024", GROUP_STYLE_LUN, "sas-10k-1200", 24, "adapt", 8, 2, "8GiB", 0},
     /* One database pool of a VNX5700: 48 x 2 TB NL-SAS, RAID 1/0: the XtremSW slides (3); two ports
-     * a storage processor assumed. */
-    {"vnx5700-nlsas", GROUP_STYLE_LUN, "nlsas-7k2-2000", 48, "raid10", 4, 2},
+     * a storage processor and 4 GiB of write cache assumed. */
+    {"vnx5700-nlsas", GROUP_STYLE_LUN, "nlsas-7k2-2000", 48, "raid10", 4, 2, "4GiB", 0},
 };
 
 _Static_assert(ARRAY_SIZE(presets) + 1 == ARRAY_SIZE(preset_names), "one name a preset");
@@ -93,6 +98,10 @@ void preset_expand(struct cfg *cfg, const struct cfg_raw *member)
 	supply_number(cfg, member, "drives.count", preset->drives, &model);
 	cfg_supply(cfg, member, "raid", preset->raid, &model);
 	supply_number(cfg, member, "controllers.count", preset->controllers, &model);
+	cfg_supply(cfg, member, "cache.size", preset->cache, &model);
+	cfg_supply(cfg, member, "cache.mode", "write-back", &model);
+	if (preset->ssds)
+		supply_number(cfg, member, "ssd-cache.count", preset->ssds, &model);
 	/* Spares follow from the level and the number of drives, whoever gave them. */
 	raid = cfg_raw_find(member, "raid", &value) ? cfg_raw_scalar(&value) : NULL;
 	if (!raid || !cfg_raw_find(member, "drives.count", &value) || !cfg_raw_scalar(&value) ||

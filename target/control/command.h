@@ -52,6 +52,8 @@ int control_run_controller_return(struct control_request *request);
 int control_run_controller_fail_back(struct control_request *request);
 int control_run_link_down(struct control_request *request);
 int control_run_link_up(struct control_request *request);
+int control_run_battery_lost(struct control_request *request);
+int control_run_battery_ok(struct control_request *request);
 int control_run_scrub_start(struct control_request *request);
 int control_run_scrub_stop(struct control_request *request);
 int control_run_rebuild_pause(struct control_request *request);
@@ -71,6 +73,8 @@ json_t *control_drain_status(struct target *target, struct member *member);
 
 /* status_array.c: parts of the status document. */
 json_t *control_member_status(struct target *target, struct member *member);
+json_t *control_cache_status(const struct member *member); /* NULL: it has none; status_cache.c */
+json_t *control_ssd_status(const struct member *member);
 json_t *control_controllers_status(struct target *target); /* of style lun; else NULL */
 /* Counter structures hold uint64_t only; a table names them. */
 struct control_counter {

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "target/array/cache.h"
 #include "target/array/sweep.h"
 #include "target/control/command.h"
 #include "target/controllers.h"
@@ -99,6 +100,33 @@ int control_run_link_down(struct control_request *request)
 int control_run_link_up(struct control_request *request)
 {
 	return controller_event(request, CONTROLLER_LINK_UP);
+}
+
+/* ---- cache ---- */
+
+static int set_battery(struct control_request *request, bool good)
+{
+	struct cache_status status;
+	struct member *member;
+	int r = control_want_member(request, &member);
+
+	if (r)
+		return r;
+	if (!member_cache_status(member, &status))
+		return err_set(&request->err, -ENOTSUP, "member %s has no cache",
+			       member_name(member));
+	member_cache_set_battery(member, good);
+	return 0;
+}
+
+int control_run_battery_lost(struct control_request *request)
+{
+	return set_battery(request, false);
+}
+
+int control_run_battery_ok(struct control_request *request)
+{
+	return set_battery(request, true);
 }
 
 /* ---- background work ---- */

@@ -182,6 +182,12 @@ static json_t *drives_status(struct member *member)
 	return drives;
 }
 
+static void set_part(json_t *status, const char *key, json_t *part)
+{
+	if (part)
+		json_object_set_new(status, key, part);
+}
+
 json_t *control_member_status(struct target *target, struct member *member)
 {
 	const struct controller_pair *pair = controllers_pair(target_controllers(target), member);
@@ -200,6 +206,8 @@ json_t *control_member_status(struct target *target, struct member *member)
 		json_object_set_new(status, "failovers", json_integer(pair->failovers));
 	}
 	json_object_set_new(status, "drain", control_drain_status(target, member));
+	set_part(status, "cache", control_cache_status(member));
+	set_part(status, "ssd_cache", control_ssd_status(member));
 	json_object_set_new(status, "rebuild", rebuild_status(member));
 	json_object_set_new(status, "scrub", scrub_status(member));
 	json_object_set_new(status, "drives", drives_status(member));

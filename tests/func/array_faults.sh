@@ -11,12 +11,12 @@ run_passes "$WORK/run.txt" "$LABS/array-faults.yaml" "${PORT_SETS[@]}" --out "$W
 		{at: 4s, controller-failover: {member: m1}, for: 3s},
 		{at: 5s, drive-slow: {member: m2, drive: 0, extra: 2ms}, for: 1s},
 		{at: 5s, drive-latent: {member: m2, drive: 5, rate: 2%}, for: 1s},
-		{at: 8s, scrub: {member: m2}}]' \
+		{at: 5s, battery-lost: {member: m2}, for: 2s}, {at: 8s, scrub: {member: m2}}]' \
 	--set 'expect=[{data-mismatches: 0}, {io-errors: 0}, {rebuild: finished}, {scrub: finished}]' ||
 	fail "the run failed: $(cat "$WORK/run.txt")"
 grep -q 'PASS  rebuilds: 1 finished' "$WORK/run.txt" || fail "no verdict on the rebuild: $(cat "$WORK/run.txt")"
 grep -q 'PASS  scrubs: 1 finished' "$WORK/run.txt" || fail "no verdict on the scrub: $(cat "$WORK/run.txt")"
-for kind in drive-fail controller-failover drive-slow drive-latent scrub; do
+for kind in drive-fail controller-failover drive-slow drive-latent battery-lost scrub; do
 	grep '"t":"fault"' "$WORK/out/events.jsonl" | grep -q "\"fault\":\"$kind\"" || fail "no event of $kind"
 	grep -q "$kind begins" "$WORK/out/report.html" || fail "no marker of $kind in the report"
 done
@@ -49,6 +49,13 @@ ctl drive-slow member=m1 drive=2 extra=5ms >/dev/null || fail "drive-slow"
 says '^  drive 2 +online, slow' || fail "nobody sees that the drive is slow: $(ctl status)"
 ctl drive-heal member=m1 drive=2 >/dev/null || fail "drive-heal"
 says '^  drive 2 ' && fail "the drive is still slow"
+ctl battery-lost member=m1 >/dev/null || fail "battery-lost"
+says '^  cache +write-through \(battery lost\)' || fail "the cache does not write through: $(ctl status)"
+ctl battery-ok member=m1 >/dev/null || fail "battery-ok"
+says '^  cache +write-back,' || fail "the cache does not write back: $(ctl status)"
+ctl controller-fail member=m1 controller=1 >/dev/null
+says '^  cache +write-through \(mirror lost\)' || fail "without a mirror the cache does not write through: $(ctl status)"
+ctl controller-return member=m1 >/dev/null
 ctl scrub-start member=m1 >/dev/null || fail "scrub-start"
 wait_for 20 says 'scrub +the last one' || fail "the scrub does not end: $(ctl status)"
 for words in "drive-slow member=m1 drive=2 factor=0.5" "drive-latent member=m1 drive=1" \

@@ -373,6 +373,7 @@ static void test_presets(void **state)
 		assert_int_equal(member->drives.count, cases[i].count);
 		assert_int_equal(member->drives.spares, cases[i].spares);
 		assert_int_equal(member->controllers.count, 2);
+		assert_true(member->cache.size_bytes >= 4 * GIB);
 		check_round_trip(lab);
 		lab_free(lab);
 	}
@@ -547,6 +548,8 @@ static const struct error_case run_cases[] = {
      "'controller' is 2; it must be at most 1"},
     {"faults.0={at: 1s, link-down: {member: m2, port: 1}}",
      "member 'm2' has no port 1: it has 1, counted from 0"},
+    {"faults.0={at: 1s, battery-lost: {member: m1}}",
+     "member 'm1' has no cache whose battery could fail"},
     {"faults.0={at: 30s, scrub: {member: m1}}",
      "the fault begins after the measured window ('duration')"},
     {"expect.2.achieved-iops=>= 195%", "'achieved-iops' is '>= 195%': more than all of it (100 %); "

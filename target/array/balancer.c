@@ -46,6 +46,7 @@ struct balancer {
 	uint64_t seen_ops[POOL_MEMBERS_MAX];
 	struct balance_volume volumes[POOL_VOLUMES_MAX]; /* of balance_pool, while planning */
 	struct move_plan plan;
+	bool drain_asked; /* since the plan under way was made */
 	struct drain drains[POOL_MEMBERS_MAX];
 	struct hot_page hottest[POOL_HOT_PAGES_MAX];
 	unsigned hottest_count;
@@ -180,8 +181,9 @@ static void drains_go_on(struct balancer *balancer)
 static void plan_finished(struct balancer *balancer)
 {
 	struct pool *pool = balancer->pool;
-	bool progress = balancer->plan.done > 0;
+	bool progress = balancer->plan.done > 0 || balancer->drain_asked;
 
+	balancer->drain_asked = false;
 	balancer->plan.under_way = false;
 	/* Told once a plan: initiators would have to read the map again for each page. */
 	for (unsigned i = 0; i < pool->volume_count; i++) {
@@ -441,6 +443,7 @@ int pool_drain(struct pool *pool, struct member *member, struct err *err)
 	member->draining = true;
 	balancer->drains[index] = (struct drain){.state = DRAIN_NONE};
 	drain_became(balancer, index, DRAIN_UNDER_WAY, "");
+	balancer->drain_asked = balancer->plan.under_way;
 	drains_go_on(balancer);
 	return 0;
 }

@@ -126,6 +126,38 @@ static void rate(void **state)
 	lab_close(&lab);
 }
 
+/* A drain that is asked for while a plan fills the same member comes after that plan. */
+static void drain_against_a_plan(void **state)
+{
+	struct drain_progress progress;
+	struct pool_moves moves;
+	struct err err = {0};
+
+	lab_init(&lab);
+	lab_member(&lab, "m1", "raid0", 1, 32 * P);
+	lab_member(&lab, "m2", "raid0", 1, 32 * P);
+	lab_volume(&lab, "v", 24 * P, true);
+	open_lab();
+	struct member *second = pool_member(the_pool(), 1);
+	member_set_offline(second, true);
+	for (uint64_t page = 0; page < 24; page++)
+		touch("v", page);
+	member_set_offline(second, false);
+	pool_balance_now(the_pool());
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(loop_turn(lab.loop, true), 0);
+	pool_moves(the_pool(), &moves);
+	assert_int_equal(moves.under_way, 4);
+	assert_int_equal(moves.done, 0);
+	assert_int_equal(pool_drain(the_pool(), second, &err), 0);
+	run_for(10 * NS_PER_S);
+	pool_drain_progress(the_pool(), second, &progress);
+	assert_string_equal(drain_state_names[progress.state], "empty");
+	assert_int_equal(second->used_pages, 0);
+	pool_check(the_pool());
+	lab_close(&lab);
+}
+
 /* ---- performance ---- */
 
 enum { HOT_PAGES = 4, QUEUE = 12, VOLUME_PAGES = 24, CHUNK = 16 * 1024 };
@@ -286,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_new_member_fills),
 	    cmocka_unit_test(rate),
+	    cmocka_unit_test(drain_against_a_plan),
 	    cmocka_unit_test(hot_pages_leave_a_slow_member),
 	    cmocka_unit_test(warnings),
 	};

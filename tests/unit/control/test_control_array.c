@@ -175,7 +175,7 @@ static void test_refused(void **state)
 	    COMMAND("drive-fail", MEMBER("m1") ", \"drive\": 2"),
 	    COMMAND("drive-return", MEMBER("m1") ", \"drive\": 0"),
 	    COMMAND("drive-replace", MEMBER("m1") ", \"drive\": 0"), /* in memory */
-	    COMMAND("scrub-start", MEMBER("m1")), /* RAID 0 */
+	    COMMAND("scrub-start", MEMBER("m1")),		     /* RAID 0 */
 	    COMMAND("rebuild-rate", MEMBER("m1")),
 	    COMMAND("rebuild-rate", MEMBER("m1") ", \"rate\": \"fast\""),
 	    COMMAND("member-online", MEMBER("m1")),

@@ -11,12 +11,13 @@ port=$(free_port) control=$WORK/control
 program=${TARGET_KILLED:-$(dirname "$SANLAB")/tests/killed/target_killed}
 [ -x "$program" ] || fail "there is no $program"
 
-member() { # NAME RAID DRIVES
+member() { # NAME RAID DRIVES [CACHE]
 	cat <<-END
 		        - name: $1
 		          drives: {model: sas-15k-600, count: $3, size: 96MiB}
 		          raid: $2
 		          chunk: 64KiB
+		          ${4:+cache: $4}
 		          store: {file: $WORK/$1}
 	END
 }
@@ -28,7 +29,7 @@ group:
   pools:
     - name: default
       members:
-$(member m1 raid5 4)
+$(member m1 raid5 4 '{size: 2MiB}')
 $(member m2 raid10 4)
   volumes:
     - {name: v, pool: default, size: 90MiB, thin: true}

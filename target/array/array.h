@@ -147,9 +147,9 @@ struct raid_config {
 	 * crash (no write hole); NULL where nothing outlives the process.  The set recovers from it
 	 * when it is opened. */
 	struct nvram *journal;
-	/* Slot + 1 whose content is on that distributed spare (see raid_protection), 0: none.  It
-	 * is not complete when the slot is stale as well. */
-	uint8_t spared[RAID_DISTRIBUTED_SPARES];
+	/* Slots whose content is on distributed spare space (see raid_protection).  Where each of
+	 * them is there the journal knows: one that it does not know of becomes stale. */
+	uint64_t spared_mask;
 };
 
 /* Background work on a set goes unit by unit: a row of stripes over all sets side by side, or one

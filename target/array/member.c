@@ -291,13 +291,12 @@ static int open_set(struct loop *loop, struct member *member, const struct membe
 		    const struct raid_ops *raid, uint64_t seed, struct err *err)
 {
 	bool fresh = member->journal && !page_journal_is_ready(member->journal);
+	uint64_t spared_mask = 0;
 
 	for (unsigned i = 0; i < member->active_count; i++) {
 		unsigned drive = member->slot_drive[i];
-		if (drive == SWEEP_NO_DRIVE) { /* what spare space holds is not believed */
-			member->slot_drive[i] = (uint8_t)i;
-			member->stale_mask |= UINT64_C(1) << i;
-		}
+		if (drive == SWEEP_NO_DRIVE)
+			spared_mask |= UINT64_C(1) << i;
 		member->slot_drives[i] = member->drives[drive < member->drive_count ? drive : i];
 	}
 	struct raid_config set = {
@@ -308,6 +307,7 @@ static int open_set(struct loop *loop, struct member *member, const struct membe
 	    .stale = member_stale,
 	    .stale_arg = member,
 	    .journal = member->raid_journal.memory ? &member->raid_journal : NULL,
+	    .spared_mask = spared_mask,
 	};
 	int rc = raid->open(loop, &set, &member->raid, err);
 	if (rc)

@@ -22,6 +22,7 @@ struct fan {
 	struct io *parent;
 	unsigned pending;
 	int status;
+	uint64_t mask; /* the layer's; 0 at first */
 };
 
 struct part {

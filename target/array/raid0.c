@@ -105,9 +105,9 @@ static const struct io_layer_ops raid0_layer_ops = {
     .free = raid0_free,
 };
 
-static bool raid0_covered(const struct raid_set *set, unsigned drive)
+static bool raid0_covers(const struct raid_set *set, uint64_t drives)
 {
-	return false;
+	return drives == 0;
 }
 
 static int raid0_open(struct loop *loop, const struct raid_config *config,
@@ -121,7 +121,7 @@ static int raid0_open(struct loop *loop, const struct raid_config *config,
 		free(set);
 		return rc;
 	}
-	set->covered = raid0_covered;
+	set->covers = raid0_covers;
 	*ret_layer = &set->layer;
 	return 0;
 }

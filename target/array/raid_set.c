@@ -66,16 +66,36 @@ int raid_status(int status)
 	return status == -ENODEV ? -EIO : status;
 }
 
+/* All drives have answered: those that did not flush may have lost writes. */
+static int flush_judge(struct raid_set *set, uint64_t failed)
+{
+	uint64_t out = 0;
+
+	for (unsigned i = 0; i < set->drive_count; i++)
+		if (!raid_takes(set, i))
+			out |= UINT64_C(1) << i;
+	if (!set->covers(set, failed | out))
+		return -EIO;
+	for (; failed; failed &= failed - 1)
+		raid_mark_stale(set, (unsigned)__builtin_ctzll(failed));
+	return 0;
+}
+
 static void flush_done(struct io *io)
 {
 	struct part *part = container_of(io, struct part, io);
 	struct raid_set *set = io->owner;
+	struct fan *fan = part->fan; /* NULL: the only drive */
 	int status = 0;
 
-	if (io->status && set->covered(set, part->first))
-		raid_mark_stale(set, part->first);
+	if (raid_is_shortage(io->status))
+		status = io->status;
+	else if (io->status && fan)
+		fan->mask |= UINT64_C(1) << part->first;
 	else if (io->status)
 		status = -EIO;
+	if (fan && fan->pending == 1 && !fan->status && !status)
+		status = flush_judge(set, fan->mask);
 	part_end(&set->parts, part, status);
 }
 
@@ -96,6 +116,6 @@ void raid_flush(struct raid_set *set, struct io *io)
 		if (raid_takes(set, i))
 			io_submit(&set->drives[i]->layer, &part->io);
 		else
-			part_end(&set->parts, part, set->covered(set, i) ? 0 : -EIO);
+			io_complete(&part->io, part->fan ? 0 : -EIO); /* flush_judge knows */
 	}
 }

@@ -10,6 +10,8 @@
 #ifndef SANLAB_TARGET_ARRAY_RAID_SET_H
 #define SANLAB_TARGET_ARRAY_RAID_SET_H
 
+#include <errno.h>
+
 #include "target/array/array.h"
 #include "target/array/part.h"
 
@@ -21,8 +23,8 @@ struct raid_set {
 	struct drive *drives[RAID_DRIVES_MAX];
 	unsigned drive_count;
 	uint64_t chunk_bytes;
-	/* Has the set all of its data without this drive, as things stand? */
-	bool (*covered)(const struct raid_set *set, unsigned drive);
+	/* Has the set all of its data without these drives, as things stand? */
+	bool (*covers)(const struct raid_set *set, uint64_t drives);
 	uint64_t stale_mask;
 	uint64_t filling_mask; /* stale ones that are being rebuilt: they take every update */
 	void (*stale)(void *arg, unsigned drive);
@@ -30,7 +32,7 @@ struct raid_set {
 	struct part_pool parts;
 };
 
-/* Fills SET but for `covered`; -EINVAL with ERR when chunk or drives are impossible. */
+/* Fills SET but for `covers`; -EINVAL with ERR when chunk or drives are impossible. */
 int raid_set_init(struct raid_set *set, const struct raid_ops *level,
 		  const struct io_layer_ops *ops, const struct raid_config *config,
 		  struct err *err);
@@ -55,6 +57,11 @@ void raid_mark_stale(struct raid_set *set, unsigned drive);
 /* Sends FLUSH to every drive that takes writes; the set goes on without those that answer an error.
  */
 void raid_flush(struct raid_set *set, struct io *io);
+/* No drive is to blame for these: no space, no memory. */
+static inline bool raid_is_shortage(int status)
+{
+	return status == -ENOSPC || status == -ENOMEM || status == -EBUSY;
+}
 /* The status a set reports for a drive's. */
 int raid_status(int status);
 

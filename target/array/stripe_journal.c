@@ -10,7 +10,13 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 
-enum { HEAD_BYTES = 4096, ALIGN_BYTES = 4096, SLOTS_MIN = 4, SLOTS_BYTES = 32 << 20 };
+enum {
+	HEAD_BYTES = 4096,
+	SPARES_AT = 2048,
+	ALIGN_BYTES = 4096,
+	SLOTS_MIN = 4,
+	SLOTS_BYTES = 32 << 20
+};
 
 #define JOURNAL_MAGIC UINT64_C(0x53414e4c4a524e31) /* "SANLJRN1" */
 #define RECORD_MAGIC  UINT64_C(0x53414e4c55504431) /* "SANLUPD1" */
@@ -103,6 +109,7 @@ void *stripe_journal_open(struct stripe_journal *journal, const struct stripe_ge
 	journal->head_bytes = head_bytes(geometry);
 	journal->slot_bytes = slot_bytes(geometry);
 	journal->slot_count = slot_count(geometry);
+	journal->spare_of = nvram->memory + SPARES_AT;
 	journal->slots = nvram->memory + HEAD_BYTES + STRIPE_MARKS_BYTES;
 	struct journal_head head = {
 	    .magic = JOURNAL_MAGIC,

@@ -5,10 +5,11 @@
  * opened was under way when the target ended: its legs are written again, so that a stripe is never
  * left half old and half new (no write hole).
  *
- * Layout: a header with the set's shape, the marks of stripes (stripe_marks.h), then slots of one
- * size, each with room for all columns of a stripe: record, legs, data.  A record counts when its
- * magic number is there and the CRC32C over record, legs and data fits; it is made void by clearing
- * the magic number.  Legs store drive, offset and length; UNMAP has no data.
+ * Layout: a header with the set's shape, what is on distributed spare space, the marks of stripes
+ * (stripe_marks.h), then slots of one size, each with room for all columns of a stripe: record,
+ * legs, data.  A record counts when its magic number is there and the CRC32C over record, legs and
+ * data fits; it is made void by clearing the magic number.  Legs store drive, offset and length;
+ * UNMAP has no data.
  *
  * A journal of another shape belongs to a set that is no more, and is begun anew.
  * Threading: one thread.  Bounds: the slots; an update that finds none waits.
@@ -47,6 +48,7 @@ struct journal_record {
 
 struct stripe_journal {
 	struct nvram *nvram; /* NULL: there is none */
+	uint8_t *spare_of;   /* of each slot of the set, see stripe_set.h */
 	uint8_t *slots;
 	uint64_t slot_bytes, head_bytes; /* head: record and legs */
 	unsigned slot_count;

@@ -171,12 +171,6 @@ static void phase_step(struct stripe_op *op)
 		op->phase_done(op);
 }
 
-/* No drive is to blame for those. */
-static bool is_shortage(int status)
-{
-	return status == -ENOSPC || status == -ENOMEM || status == -EBUSY;
-}
-
 static void leg_done(struct io *io)
 {
 	struct stripe_leg *leg = container_of(io, struct stripe_leg, io);
@@ -186,7 +180,7 @@ static void leg_done(struct io *io)
 		raid_mark_stale(&op->set->set, leg->drive); /* its filling was for nothing */
 	} else if (io->status) {
 		op->failed |= STRIPE_BIT(leg->column);
-		if (is_shortage(io->status))
+		if (raid_is_shortage(io->status))
 			op->shortage = io->status;
 		else if (io->op == IO_READ && io->status != -ENODEV)
 			op->cure |= STRIPE_BIT(leg->column);

@@ -85,10 +85,10 @@ bool stripe_covers(const struct stripe_set *stripes, uint64_t slots)
 }
 
 /* A slot that has no drive of its own is not concerned by what happens to that. */
-static bool stripe_covered(const struct raid_set *set, unsigned slot)
+static bool stripe_set_covers(const struct raid_set *set, uint64_t drives)
 {
 	const struct stripe_set *stripes = container_of(set, struct stripe_set, set);
-	return stripes->spared_mask >> slot & 1 || stripe_covers(stripes, STRIPE_BIT(slot));
+	return stripe_covers(stripes, drives & ~stripes->spared_mask);
 }
 
 /* The spare slot that nobody has, plus one; 0: none. */
@@ -103,6 +103,22 @@ static uint8_t free_spare(const struct stripe_set *stripes)
 	return 0;
 }
 
+static void spare_take(struct stripe_set *stripes, unsigned slot, uint8_t spare)
+{
+	stripes->spare_of[slot] = spare;
+	stripes->spared_mask |= STRIPE_BIT(slot);
+	if (stripes->journal.nvram)
+		stripes->journal.spare_of[slot] = spare;
+}
+
+static void spare_give(struct stripe_set *stripes, unsigned slot)
+{
+	stripes->spared_mask &= ~STRIPE_BIT(slot);
+	stripes->spare_good_mask &= ~STRIPE_BIT(slot);
+	if (stripes->journal.nvram)
+		stripes->journal.spare_of[slot] = 0;
+}
+
 void stripe_slot_replace(struct io_layer *layer, unsigned slot, struct drive *drive)
 {
 	struct stripe_set *stripes = set_of(layer);
@@ -115,16 +131,16 @@ void stripe_slot_replace(struct io_layer *layer, unsigned slot, struct drive *dr
 		set->drives[slot] = drive;
 		set->filling_mask |= bit;
 		/* What was being collected on spare slots is given up for it. */
-		stripes->spared_mask &= ~bit | stripes->spare_good_mask;
+		if (!(stripes->spare_good_mask & bit))
+			spare_give(stripes, slot);
 		return;
 	}
 	set->filling_mask &= ~bit;
 	if (stripes->spared_mask & bit)
 		return;
-	stripes->spare_of[slot] = free_spare(stripes);
-	assert(stripes->geometry.kind == STRIPE_PERMUTED && stripes->spare_of[slot]);
-	stripes->spared_mask |= bit;
-	stripes->spare_good_mask &= ~bit;
+	uint8_t spare = free_spare(stripes);
+	assert(stripes->geometry.kind == STRIPE_PERMUTED && spare);
+	spare_take(stripes, slot, spare);
 }
 
 void stripe_slot_good(struct io_layer *layer, unsigned slot)
@@ -137,8 +153,7 @@ void stripe_slot_good(struct io_layer *layer, unsigned slot)
 	if (set->filling_mask & bit) {
 		set->filling_mask &= ~bit;
 		set->stale_mask &= ~bit;
-		stripes->spared_mask &= ~bit;
-		stripes->spare_good_mask &= ~bit;
+		spare_give(stripes, slot);
 	} else if (stripes->spared_mask & bit) {
 		stripes->spare_good_mask |= bit;
 	}
@@ -269,7 +284,7 @@ static int stripe_set_lend(struct io_layer *layer, uint64_t offset, uint64_t len
 	uint64_t chunk = geometry->chunk_bytes, stripe_bytes = stripe_data_bytes(geometry);
 	int rc = 0;
 
-	if (stripes->marks.count)
+	if (stripes->marks.count || stripes->replays)
 		return -EAGAIN;
 	for (uint64_t done = 0, size; rc == 0 && done < length; done += size) {
 		struct stripe_at at = stripe_at(geometry, (offset + done) / stripe_bytes);
@@ -442,16 +457,25 @@ static const struct io_layer_ops stripe_layer_ops = {
     .free = stripe_set_free,
 };
 
+/* What is on spare space is where the journal says. */
 static void open_spares(struct stripe_set *stripes, const struct raid_config *config)
 {
-	for (uint8_t spare = 1; spare <= RAID_DISTRIBUTED_SPARES; spare++) {
-		unsigned slot = config->spared[spare - 1];
-		if (slot-- == 0 || stripes->geometry.kind != STRIPE_PERMUTED)
+	const uint8_t *known = stripes->journal.nvram ? stripes->journal.spare_of : NULL;
+	unsigned taken = 0;
+
+	for (unsigned slot = 0; slot < stripes->geometry.drives; slot++) {
+		uint8_t spare = known ? known[slot] : 0;
+		bool good = !(config->stale_mask >> slot & 1);
+		if (!(config->spared_mask >> slot & 1))
 			continue;
-		stripes->spare_of[slot] = spare;
-		stripes->spared_mask |= STRIPE_BIT(slot);
-		if (!(config->stale_mask >> slot & 1))
-			stripes->spare_good_mask |= STRIPE_BIT(slot);
+		if (stripes->geometry.kind != STRIPE_PERMUTED || spare == 0 ||
+		    spare > RAID_DISTRIBUTED_SPARES || taken >> spare & 1) {
+			raid_mark_stale(&stripes->set, slot);
+			continue;
+		}
+		taken |= 1u << spare;
+		spare_take(stripes, slot, spare);
+		stripes->spare_good_mask |= good ? STRIPE_BIT(slot) : 0;
 		stripes->set.stale_mask |= STRIPE_BIT(slot);
 	}
 }
@@ -491,7 +515,7 @@ int stripe_set_open(const struct raid_ops *level, const struct stripe_geometry *
 		free(stripes);
 		return rc;
 	}
-	stripes->set.covered = stripe_covered;
+	stripes->set.covers = stripe_set_covers;
 	stripes->geometry = *geometry;
 	if (geometry->kind == STRIPE_PERMUTED) {
 		stripes->map = *geometry->map;
@@ -503,12 +527,12 @@ int stripe_set_open(const struct raid_ops *level, const struct stripe_geometry *
 	    .copies = geometry->copies,
 	    .chunk_bytes = geometry->chunk_bytes,
 	};
-	open_spares(stripes, config);
 	rc = open_parts(stripes, config);
 	if (rc) {
 		stripe_set_free(&stripes->set.layer);
 		return err_set(err, rc, "no memory for a RAID set");
 	}
+	open_spares(stripes, config);
 	stripe_replay_begin(stripes);
 	*ret_layer = &stripes->set.layer;
 	return 0;

@@ -29,26 +29,23 @@ static void settle(struct stripe_op *op)
 	stripe_marks_set(marks, stripe, dirty, lost);
 }
 
-/* The slots of drives that missed the write of COLUMNS. */
-static uint64_t slots_of(const struct stripe_op *op, uint64_t columns)
+/* The drives that missed the write of COLUMNS. */
+static uint64_t drives_of(const struct stripe_op *op, uint64_t columns)
 {
 	const struct stripe_set *set = op->set;
-	uint64_t slots = 0;
+	uint64_t drives = 0;
 	for (uint64_t left = columns; left; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
-		if (op->sent >> column & 1) {
-			slots |= STRIPE_BIT(op->work->legs[column].drive);
-			continue;
-		}
 		struct stripe_target target = stripe_find(set, &op->at, column);
-		if (op->epoch == set->epoch || !target.collecting)
-			slots |= STRIPE_BIT(target.drive);
+		/* A place that was given to the column while the write was under way is filled by
+		 * a rebuild, which waits for this stripe. */
+		if (op->epoch != set->epoch &&
+		    (target.collecting || (!target.readable && target.takes)))
+			continue;
+		drives |= STRIPE_BIT(op->sent >> column & 1 ? op->work->legs[column].drive
+							    : target.drive);
 	}
-	/* A drive or a spare slot that came while the write was under way is rebuilt here
-	 * afterwards. */
-	if (op->epoch != set->epoch)
-		slots &= ~set->set.filling_mask;
-	return slots;
+	return drives;
 }
 
 /* All legs have answered: is the data safe without those that failed? */
@@ -65,12 +62,12 @@ static void write_judge(struct stripe_op *op)
 	}
 	stripe_op_state(op, &state);
 	uint64_t bad = missed | state.absent | (state.unreadable & ~(op->sent & ~op->failed));
-	uint64_t slots = slots_of(op, missed);
+	uint64_t drives = drives_of(op, missed);
 	bool covered = !op->shortage && (!state.dirty || op->cleans) &&
 		       (unsigned)__builtin_popcountll(bad) <= set->geometry.parities &&
-		       stripe_covers(set, slots);
+		       stripe_covers(set, drives);
 	if (covered) {
-		for (uint64_t left = slots; left; left &= left - 1)
+		for (uint64_t left = drives; left; left &= left - 1)
 			raid_mark_stale(&set->set, (unsigned)__builtin_ctzll(left));
 		settle(op);
 		stripe_op_end(op, 0);

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -33,14 +34,68 @@ static const struct drive_model lame = {
     .channels = 3,
 };
 
+enum { JOURNAL_SEEN_BYTES = 1 << 20 }; /* more than small sets use of it */
+
+/* Half of the write is there, and that is all that ever will be. */
+static void crash(struct fault *fault, struct io *io)
+{
+	struct rig *rig = fault->rig;
+	size_t half = io->length_bytes / 1024 * 512;
+	uint8_t *data = malloc(half + 1);
+
+	rig->crashed = true;
+	rig->stale_then = rig->stale_told;
+	free(rig->journal_then);
+	rig->journal_then = malloc(JOURNAL_SEEN_BYTES);
+	memcpy(rig->journal_then, rig->journal.memory, JOURNAL_SEEN_BYTES);
+	if (io->op == IO_WRITE && half) {
+		iov_to_mem(io->iov, io->iov_count, 0, data, half);
+		io_wait(NULL, fault->below, IO_WRITE, io->offset_bytes, data, half);
+	}
+	free(data);
+}
+
+/* The status that trouble of the whole rig gives a request, 0: none. */
+static int rig_trouble(struct fault *fault, struct io *io)
+{
+	struct rig *rig = fault->rig;
+	bool update = io->op == IO_WRITE || io->op == IO_UNMAP;
+
+	rig->ios++;
+	if (rig->crash_armed && !rig->crashed && update && rig->writes_left-- == 0)
+		crash(fault, io);
+	if (rig->crashed)
+		return -EIO;
+	if (rig->fail_at && (rig->ios == rig->fail_at || (rig->lasting && rig->ios > rig->fail_at)))
+		return -EIO;
+	return update && fault->full ? -ENOSPC : 0;
+}
+
+static bool is_bad(struct fault *fault, const struct io *io)
+{
+	uint64_t end = fault->bad_offset + fault->bad_bytes;
+	if (!fault->bad_bytes || io->offset_bytes >= end ||
+	    fault->bad_offset >= io->offset_bytes + io->length_bytes)
+		return false;
+	if (io->op == IO_WRITE && io->offset_bytes <= fault->bad_offset &&
+	    io->offset_bytes + io->length_bytes >= end)
+		fault->bad_bytes = 0;
+	return io->op == IO_READ;
+}
+
 static void fault_submit(struct io_layer *layer, struct io *io)
 {
 	struct fault *fault = container_of(layer, struct fault, layer);
+	int trouble = rig_trouble(fault, io);
 	fault->reads += io->op == IO_READ;
 	fault->writes += io->op == IO_WRITE;
 	fault->flushes += io->op == IO_FLUSH;
 	fault->unmaps += io->op == IO_UNMAP;
 	fault->fua_writes += io->op == IO_WRITE && (io->flags & IO_FUA);
+	if (trouble || is_bad(fault, io)) {
+		io_complete(io, trouble ? trouble : fault->bad_status);
+		return;
+	}
 	if (io->op == IO_READ && rng_unit(&fault->rng) < fault->read_errors) {
 		io_complete(io, -EIO);
 		return;
@@ -81,6 +136,7 @@ static void insert_fault(struct rig *rig, unsigned index, uint64_t seed,
 	struct drive *drive = rig->drives[index];
 	*fault = (struct fault){
 	    .layer = {.ops = &fault_ops, .size_bytes = drive->layer.size_bytes},
+	    .rig = rig,
 	    .below = drive->store,
 	};
 	rng_init(&fault->rng, seed, index);
@@ -118,7 +174,7 @@ static void open_set(struct rig *rig)
 	    .stale = told_stale,
 	    .stale_arg = rig,
 	    .journal = rig->journal.memory ? &rig->journal : NULL,
-	    .spared = {rig->spared[0], rig->spared[1]},
+	    .spared_mask = rig->spared_mask,
 	};
 	int rc = rig->ops->open(rig->loop, &config, &rig->set, &err);
 	if (rc)
@@ -176,6 +232,13 @@ void rig_open_journaled(struct rig *rig, const char *level, unsigned drive_count
 void rig_reopen(struct rig *rig)
 {
 	rig->set->ops->free(rig->set);
+	if (rig->crashed) {
+		memcpy(rig->journal.memory, rig->journal_then, JOURNAL_SEEN_BYTES);
+		rig->stale_told = rig->stale_then;
+	}
+	rig->crashed = false;
+	rig->crash_armed = false;
+	rig->filling = 0;
 	open_set(rig);
 }
 
@@ -188,6 +251,7 @@ void rig_close(struct rig *rig)
 		drive_close(rig->drives[i]);
 	if (rig->journal.memory)
 		nvram_close(&rig->journal);
+	free(rig->journal_then);
 	loop_free(rig->loop);
 }
 
@@ -206,21 +270,34 @@ void rig_unit(struct rig *rig, struct raid_unit *unit)
 		assert_int_equal(loop_turn(rig->loop, true), 0);
 }
 
-void rig_rebuild(struct rig *rig, unsigned slot, struct drive *drive)
+void rig_replace(struct rig *rig, unsigned slot, struct drive *drive)
 {
 	uint64_t bit = UINT64_C(1) << slot;
 
 	rig->stale_told |= bit;
 	rig->filling |= bit;
+	rig->spared_mask = drive ? rig->spared_mask & ~bit : rig->spared_mask | bit;
 	rig->ops->slot_replace(rig->set, slot, drive);
+}
+
+void rig_good(struct rig *rig, unsigned slot)
+{
+	uint64_t bit = UINT64_C(1) << slot;
+
+	rig->ops->slot_good(rig->set, slot);
+	rig->stale_told &= ~bit;
+	rig->filling &= ~bit;
+}
+
+void rig_rebuild(struct rig *rig, unsigned slot, struct drive *drive)
+{
+	rig_replace(rig, slot, drive);
 	for (uint64_t i = 0; i < rig->ops->unit_count(rig->set); i++) {
 		struct raid_unit unit = {.kind = RAID_UNIT_REBUILD, .slot = slot, .unit = i};
 		rig_unit(rig, &unit);
 		assert_int_equal(unit.status, 0);
 	}
-	rig->ops->slot_good(rig->set, slot);
-	rig->stale_told &= ~bit;
-	rig->filling &= ~bit;
+	rig_good(rig, slot);
 }
 
 static void note(struct io *io)
@@ -247,6 +324,12 @@ int io_wait(struct loop *loop, struct io_layer *layer, enum io_op op, uint64_t o
 		assert_int_equal(loop_turn(loop, true), 0);
 	assert_true(ended);
 	return io.status;
+}
+
+void rig_poke(struct rig *rig, unsigned drive, uint64_t offset, const void *data, size_t size)
+{
+	assert_int_equal(
+	    io_wait(NULL, rig->faults[drive].below, IO_WRITE, offset, (void *)data, size), 0);
 }
 
 void rig_peek(struct rig *rig, unsigned drive, uint64_t offset, void *out, size_t size)

@@ -173,6 +173,7 @@ void world_request(struct world *world, struct request *request, enum io_op op, 
 void world_read_all(struct world *world)
 {
 	uint64_t size = world->rig.set->size_bytes;
+	world_quiesce(world);
 	for (uint64_t at = 0; at < size; at += CHUNK) {
 		world_request(world, &requests[0], IO_READ, at, CHUNK);
 		io_submit(world->rig.set, &requests[0].io);

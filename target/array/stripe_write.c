@@ -104,7 +104,9 @@ static bool journal_legs(struct stripe_op *op, uint64_t sent)
 		    .offset_bytes = leg->io.offset_bytes,
 		    .length_bytes = leg->io.length_bytes,
 		};
-		int same = twin ? of_column[leg->column] : set->geometry.copies ? first : -1;
+		int same = set->geometry.copies ? first : -1;
+		if (twin && sent >> leg->column & 1)
+			same = of_column[leg->column];
 		if (!twin)
 			of_column[leg->column] = (int)record->leg_count;
 		if (first < 0)
@@ -115,6 +117,29 @@ static bool journal_legs(struct stripe_op *op, uint64_t sent)
 	stripe_journal_commit(&set->journal, record);
 	op->record = record;
 	return true;
+}
+
+/* Further places get the column's new content whether or not its own place can; a parity that was
+ * not worked out, as its place is out, they miss. */
+static void twins_fill(struct stripe_op *op)
+{
+	struct stripe_set *set = op->set;
+	uint64_t parity = stripe_all_mask(&set->shape) & ~stripe_data_mask(&set->shape);
+	uint64_t missed = 0;
+
+	if (!(set->spared_mask & set->set.filling_mask))
+		return;
+	if (op->kind == STRIPE_WRITE && op->plan.method == STRIPE_READ_MODIFY_WRITE)
+		missed = op->plan.write_mask & parity & ~op->plan.read_mask;
+	else if (op->kind == STRIPE_WRITE && op->plan.method == STRIPE_DATA_ONLY)
+		missed = op->plan.write_mask & parity;
+	for (uint64_t left = missed; left; left &= left - 1) {
+		struct stripe_target target =
+		    stripe_find(set, &op->at, (unsigned)__builtin_ctzll(left));
+		for (unsigned i = 0; i < target.twin_count; i++)
+			raid_mark_stale(&set->set, target.twin[i]);
+	}
+	stripe_twins_fill(op, op->plan.write_mask & ~missed);
 }
 
 void stripe_write_journaled(struct stripe_op *op)
@@ -130,8 +155,7 @@ void stripe_write_journaled(struct stripe_op *op)
 	stripe_op_state(op, &state);
 	/* A drive that returned since the plan was made misses this write all the same. */
 	uint64_t sent = op->plan.write_mask & ~(state.out | op->out);
-	/* Nobody has the data: there is nothing to be sent to a spare slot's drive alone. */
-	stripe_twins_fill(op, sent);
+	twins_fill(op);
 	if (op->set->journal.nvram && !journal_legs(op, sent)) {
 		op->twins = 0;
 		STAILQ_INSERT_TAIL(&op->set->unjournaled, op, waiting_entry);

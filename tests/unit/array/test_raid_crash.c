@@ -170,8 +170,9 @@ static void crowded(void **state)
 
 	rig_open_journaled(&rig, "raid6", 12, (uint64_t)COUNT * BIG, BIG);
 	for (unsigned i = 0; i < rig.drive_count; i++)
-		assert_int_equal(drive_model_open(rig.loop, drive_model_find("ssd-sas-200"), i,
-						  rig.drives[i]->store, &rig.drives[i]->model),
+		assert_int_equal(drive_model_open(rig.loop, drive_model_find(drive_model_names[0]),
+						  NULL, rig.drives[i]->store,
+						  &rig.drives[i]->model),
 				 0);
 	for (unsigned i = 0; i < COUNT; i++) {
 		ios[i] = (struct io){.op = IO_WRITE,

@@ -29,8 +29,8 @@ static void unit_done(struct raid_unit *unit)
 	*(bool *)unit->owner = true;
 }
 
-/* Rebuilds SLOT while requests go on. */
-static void rebuild_under_load(struct world *world, unsigned slot)
+/* Rebuilds SLOT while requests go on, LOAD of them a unit; false when it missed an update. */
+static bool rebuild_beside(struct world *world, unsigned slot, int load)
 {
 	const struct raid_ops *ops = world->rig.ops;
 	for (uint64_t i = 0; i < ops->unit_count(world->rig.set); i++) {
@@ -41,12 +41,21 @@ static void rebuild_under_load(struct world *world, unsigned slot)
 					 .done = unit_done,
 					 .owner = &ended};
 		ops->unit_run(world->rig.set, &unit);
-		world_load(world, 4);
+		world_load(world, load);
 		while (!ended)
 			world_turn(world);
+		if (unit.status == -ENODEV && !(world->rig.filling >> slot & 1))
+			return false;
 		ensure(unit.status == 0, "unit %llu of slot %u: status %d", (unsigned long long)i,
 		       slot, unit.status);
 	}
+	world_quiesce(world);
+	return world->rig.filling >> slot & 1;
+}
+
+static void rebuild_under_load(struct world *world, unsigned slot)
+{
+	ensure(rebuild_beside(world, slot, 4), "slot %u missed an update", slot);
 }
 
 static void fail_some(struct world *world, uint64_t victims)
@@ -166,8 +175,17 @@ static void distributed_body(struct world *world)
 		/* The copy that is left behind serves until all is back. */
 		world_quiesce(world);
 		world_verify_clean(world);
-		rebuild_under_load(world, slot);
+		/* The drive with some of its spare slots fails meanwhile. */
+		unsigned third = (unsigned)__builtin_ctzll(others);
+		fail_some(world, UINT64_C(1) << third);
+		if (!(rig->filling >> slot & 1))
+			rig_replace(rig, slot, rig->drives[slot]);
+		for (int load = 4; !rebuild_beside(world, slot, load); load = 0)
+			rig_replace(rig, slot, rig->drives[slot]);
 		rig_good(rig, slot);
+		world_read_all(world);
+		drive_set_failed(rig->drives[third], false);
+		rig_rebuild(rig, third, rig->drives[third]);
 	}
 	world_quiesce(world);
 	ensure(rig->stale_told == 0, "still stale");

@@ -216,7 +216,8 @@ struct raid_ops {
 	void (*slot_replace)(struct io_layer *layer, unsigned slot, struct drive *drive);
 	void (*slot_good)(struct io_layer *layer, unsigned slot);
 	/* The first unit at or after FROM in which a write failed half-way, or of which something
-	 * could not be rebuilt: to be verified, which cures what can be cured.  UINT64_MAX: none. */
+	 * could not be rebuilt: to be verified, which cures what can be cured.  UINT64_MAX: none.
+	 */
 	uint64_t (*dirty_unit)(const struct io_layer *layer, uint64_t from);
 };
 const struct raid_ops *raid_find(const char *name);

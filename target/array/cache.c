@@ -33,6 +33,7 @@ void cache_request_end(struct cache_request *request, int status)
 
 	assert(!request->list && !request->pinned);
 	free(request->heap);
+	request->heap = NULL;
 	freelist_give(&cache->requests, request);
 	io_complete(parent, cache->halted ? -ENODEV : status);
 }

@@ -500,6 +500,7 @@ int cache_ssd_open(const struct cache_ssd_config *config, struct io_layer *below
 	uint64_t page_bytes = config->page_bytes, size_bytes = UINT64_MAX;
 	uint32_t buckets = 1024;
 
+	assert(config->drive_count > 0);
 	if (page_bytes < 4096 || page_bytes > MIB || (page_bytes & (page_bytes - 1)))
 		return err_set(err, -EINVAL, "an SSD cache page of %llu bytes is not possible",
 			       (unsigned long long)page_bytes);

@@ -12,7 +12,6 @@
 #include "target/array/cache_ssd.h"
 #include "target/array/member_gate.h"
 #include "target/array/page_journal.h"
-#include "target/drive/nvram.h"
 #include "target/array/pool_identity.h"
 #include "target/array/pool_status.h"
 #include "target/array/sweep.h"

@@ -17,6 +17,7 @@
 #ifndef SANLAB_TARGET_ARRAY_STRIPE_LAYOUT_H
 #define SANLAB_TARGET_ARRAY_STRIPE_LAYOUT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -83,6 +84,7 @@ static inline struct stripe_at stripe_at(const struct stripe_geometry *geometry,
 {
 	if (geometry->kind == STRIPE_PERMUTED)
 		return stripe_at_permuted(geometry, stripe);
+	assert(geometry->sets > 0);
 	uint64_t row = stripe / geometry->sets;
 	struct stripe_at at = {
 	    .stripe = stripe,
@@ -99,6 +101,7 @@ static inline struct stripe_place stripe_place(const struct stripe_geometry *geo
 {
 	if (geometry->kind == STRIPE_PERMUTED) {
 		unsigned slot = at->first + column;
+		assert(at->order);
 		bool next_row = slot >= geometry->slots;
 		return (struct stripe_place){
 		    .drive = at->order[next_row ? slot - geometry->slots : slot],
@@ -120,6 +123,7 @@ static inline struct stripe_place stripe_place(const struct stripe_geometry *geo
 static inline unsigned stripe_spare_drive(const struct stripe_geometry *geometry,
 					  const struct stripe_at *at, unsigned index)
 {
+	assert(at->order);
 	return at->order[geometry->slots + index];
 }
 

@@ -97,9 +97,9 @@ static uint8_t free_spare(const struct stripe_set *stripes)
 	unsigned taken = 0;
 	for (uint64_t left = stripes->spared_mask; left; left &= left - 1)
 		taken |= 1u << stripes->spare_of[__builtin_ctzll(left)];
-	for (uint8_t spare = 1; spare <= RAID_DISTRIBUTED_SPARES; spare++)
+	for (unsigned spare = 1; spare <= RAID_DISTRIBUTED_SPARES; spare++)
 		if (!(taken >> spare & 1))
-			return spare;
+			return (uint8_t)spare;
 	return 0;
 }
 

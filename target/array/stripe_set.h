@@ -132,7 +132,7 @@ struct stripe_target {
 /* Opens a set of LEVEL whose layout is GEOMETRY. */
 int stripe_set_open(const struct raid_ops *level, const struct stripe_geometry *geometry,
 		    const struct raid_config *config, struct io_layer **ret_layer, struct err *err);
-struct stripe_target stripe_find(const struct stripe_set *set, const struct stripe_at *at,
+struct stripe_target stripe_find(const struct stripe_set *stripes, const struct stripe_at *at,
 				 unsigned column);
 /* Is all content of the set still there when that of SLOTS is not? */
 bool stripe_covers(const struct stripe_set *set, uint64_t slots);

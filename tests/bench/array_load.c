@@ -312,7 +312,7 @@ static void rebuild(struct row *row)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 7;
+	int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 7;
 	struct row rows[] = {
 	    {.name = "raid6-full-stripe", .work = "RAID 6 8+2, full-stripe writes of 4 MiB"},
 	    {.name = "raid5-small-write", .work = "RAID 5 4+1, 4 KiB random writes"},

@@ -65,6 +65,8 @@ static void flush_out(struct load *load)
 
 static void put(struct load *load, const void *bytes, size_t size)
 {
+	if (size == 0)
+		return;
 	if (load->out_bytes + size > sizeof load->out)
 		flush_out(load);
 	memcpy(load->out + load->out_bytes, bytes, size);

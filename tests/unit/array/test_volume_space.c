@@ -92,7 +92,8 @@ static void space_of_the_pool(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(slices), cmocka_unit_test(space_of_the_pool)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(slices),
+					   cmocka_unit_test(space_of_the_pool)};
 
 	return cmocka_run_group_tests_name("volume_space", tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static int keep(struct integrity_layer *self, const struct io *io)
  * stay unreadable until they are written. */
 static void settle_failed_write(struct integrity_layer *self, const struct io *io)
 {
-	uint8_t data[16 * SECTOR_BYTES];
+	uint8_t data[16 * SECTOR_BYTES] = {0};
 	for (uint64_t done = 0; done < io->length_bytes;) {
 		struct iovec iov = {data, MIN_OF(io->length_bytes - done, sizeof data)};
 		struct io part = {

@@ -245,7 +245,7 @@ static void hush(bool quiet)
 		kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 		dup2(null, STDERR_FILENO);
 		close(null);
-	} else {
+	} else if (kept >= 0) {
 		dup2(kept, STDERR_FILENO);
 		close(kept);
 	}

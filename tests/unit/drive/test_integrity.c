@@ -59,7 +59,7 @@ static void open_drive(bool in_file, bool checksums)
 
 static int setup(void **state)
 {
-	strcpy(place, "/tmp/sanlab-integrity-XXXXXX");
+	snprintf(place, sizeof place, "/tmp/sanlab-integrity-XXXXXX");
 	assert_non_null(mkdtemp(place));
 	snprintf(sums_file, sizeof sums_file, "%s/m1-drive00.sums", place);
 	snprintf(drive_file, sizeof drive_file, "%s/m1-drive00.drive", place);

@@ -49,7 +49,11 @@ struct cache_config {
 	uint64_t stripe_bytes; /* data of a whole stripe: a multiple of the chunk */
 	bool modelled;	       /* hits and write-back completions cost controller time */
 	const char *place;     /* directory of the file store, or NULL */
-	bool fresh;	       /* the set below is new: what the memory holds is not its own */
+	/* With a PLACE: whose the memory must be, and since when (nvram_claim). */
+	const uint8_t *owner;
+	uint64_t committed, start;
+	bool needed; /* it may hold what the set has not: it must be there */
+	bool fresh;  /* the set below is new: what the memory holds is not its own */
 	/* In place of a memory of the cache's own, and kept by the caller (a simulated crash). */
 	struct nvram *nvram;
 };
@@ -101,9 +105,9 @@ void cache_drain(struct cache *cache);
  * (cache_config.nvram, kept) is opened again. */
 void cache_halt(struct cache *cache);
 struct cache *cache_close(struct cache *cache); /* NULL is fine */
-/* True when a memory of that name holds dirty content: it must be opened even if no cache is
- * configured. */
-bool cache_left_dirty(const char *place, const char *name);
+/* Where no cache is configured: tells whether a memory of that name holds dirty content, then it
+ * must be opened all the same.  A clean one is only claimed, so that it does not grow old. */
+int cache_left_dirty(const struct cache_config *config, bool *ret_dirty, struct err *err);
 
 struct io_layer *cache_layer(struct cache *cache);
 void cache_set_mirrored(struct cache *cache, bool mirrored);

@@ -48,50 +48,111 @@ static bool holds_dirty(struct nvram *nvram, uint32_t frames, uint32_t page_byte
 	return dirty;
 }
 
-bool cache_left_dirty(const char *place, const char *name)
+static int refuse_lost(const char *path, const char *member, struct err *err)
+{
+	int rc = err_set(err, -ENOENT,
+			 "the cache memory %s is lost: it may hold writes that the drives of "
+			 "member %s have not",
+			 path, member);
+	err_hint(err,
+		 "restore it; an empty file in its place (truncate -s 0) gives up what it held");
+	return rc;
+}
+
+/* RET_PATH is for messages.  -ENOENT without ERR: there is none, and none is needed. */
+static int find_memory(const struct cache_config *config, char *ret_path, size_t size,
+		       struct err *err)
+{
+	int length = snprintf(ret_path, size, "%s/%s-cache.nvram", config->place, config->name);
+	if (length < 0 || (size_t)length >= size)
+		return err_set(err, -ENAMETOOLONG, "the name %s in %s is too long", config->name,
+			       config->place);
+	if (access(ret_path, F_OK) == 0)
+		return 0;
+	return config->needed ? refuse_lost(ret_path, config->name, err) : -ENOENT;
+}
+
+static int claim_memory(const struct cache_config *config, struct nvram *nvram, const char *path,
+			struct err *err)
+{
+	uint32_t frames, page_bytes;
+
+	/* An empty file was put there on purpose. */
+	if (config->needed && !nvram->found)
+		log_warn("member %s: %s is empty: what it held was given up", config->name, path);
+	else if (config->needed && (!nvram_is_claimed(nvram) ||
+				    records_probe(nvram, &frames, &page_bytes, NULL) == -ENODATA))
+		return refuse_lost(path, config->name, err);
+	int rc = nvram_claim(nvram, config->owner, config->committed, config->start, err);
+	if (rc) {
+		err_where(err, "%s", path);
+		err_hint(err, "the files of a directory belong together: restore all of them from "
+			      "one copy; an empty file in its place gives up what it held");
+	}
+	return rc;
+}
+
+int cache_left_dirty(const struct cache_config *config, bool *ret_dirty, struct err *err)
 {
 	uint32_t frames, page_bytes;
 	char file[96], path[4096];
 	struct nvram nvram;
-	bool dirty = false;
 
-	memory_name(name, file, sizeof file);
-	if (!place ||
-	    (size_t)snprintf(path, sizeof path, "%s/%s.nvram", place, file) >= sizeof path ||
-	    access(path, F_OK) || nvram_open(place, file, 1, &nvram, NULL))
-		return false;
-	int rc = records_probe(&nvram, &frames, &page_bytes, NULL);
-	if (rc == 0)
-		dirty = holds_dirty(&nvram, frames, page_bytes);
+	*ret_dirty = false;
+	if (!config->place)
+		return 0;
+	int rc = find_memory(config, path, sizeof path, err);
+	if (rc)
+		return rc == -ENOENT && !config->needed ? 0 : rc;
+	memory_name(config->name, file, sizeof file);
+	rc = nvram_open(config->place, file, 1, &nvram, err);
+	if (rc)
+		return rc;
+	rc = records_probe(&nvram, &frames, &page_bytes, NULL);
+	/* Opening it then tells why it cannot be, or claims it. */
+	*ret_dirty = rc == 0 ? holds_dirty(&nvram, frames, page_bytes) : rc == -EILSEQ;
+	rc = *ret_dirty ? 0 : claim_memory(config, &nvram, path, err);
 	nvram_close(&nvram);
-	return dirty || rc == -EILSEQ; /* opening it then tells why it cannot be */
+	return rc;
+}
+
+static int open_own(struct cache *cache, const struct cache_config *config, size_t bytes,
+		    struct err *err)
+{
+	char file[96], path[4096];
+	int rc = config->place ? find_memory(config, path, sizeof path, err) : 0;
+
+	if (rc && (rc != -ENOENT || config->needed))
+		return rc;
+	memory_name(config->name, file, sizeof file);
+	rc = nvram_open(config->place, file, bytes, &cache->own_nvram, err);
+	cache->nvram = &cache->own_nvram;
+	return rc || !config->place ? rc : claim_memory(config, cache->nvram, path, err);
 }
 
 static int open_memory(struct cache *cache, const struct cache_config *config, struct err *err)
 {
 	uint32_t page_bytes = page_bytes_of(config), held_page_bytes, held_frames;
 	uint64_t frames = MAX_OF(config->size_bytes / page_bytes, (uint64_t)FRAMES_MIN);
-	char file[96];
 	int rc = 0;
 
 	if (frames > UINT32_MAX / 2)
 		return err_set(err, -EINVAL, "a cache of %llu bytes is too large",
 			       (unsigned long long)config->size_bytes);
-	memory_name(config->name, file, sizeof file);
 	cache->nvram = config->nvram;
-	if (!cache->nvram) {
-		rc = nvram_open(config->place, file, records_bytes((uint32_t)frames, page_bytes),
-				&cache->own_nvram, err);
-		if (rc)
-			return rc;
-		cache->nvram = &cache->own_nvram;
-	}
+	if (!cache->nvram)
+		rc = open_own(cache, config, records_bytes((uint32_t)frames, page_bytes), err);
+	if (rc)
+		return rc;
 	if (cache->nvram->bytes < records_bytes((uint32_t)frames, page_bytes))
 		return err_set(err, -EINVAL, "the memory for cache %s is too small", config->name);
 	rc = config->fresh ? -ENODATA
 			   : records_probe(cache->nvram, &held_frames, &held_page_bytes, err);
 	if (rc == -EILSEQ)
-		err_hint(err, "removing %s.nvram gives up what it held", file);
+		err_hint(err,
+			 "restore it; an empty file in place of %s-cache.nvram gives up what it "
+			 "held",
+			 config->name);
 	if (rc && rc != -ENODATA)
 		return rc;
 	bool same = rc == 0 && held_frames == frames && held_page_bytes == page_bytes;

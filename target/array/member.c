@@ -288,7 +288,8 @@ static int open_drives(struct loop *loop, struct member *member, const struct me
 }
 
 static int open_set(struct loop *loop, struct member *member, const struct member_config *config,
-		    const struct raid_ops *raid, uint64_t seed, struct err *err)
+		    const struct raid_ops *raid, const struct member_origin *origin, uint64_t seed,
+		    struct err *err)
 {
 	bool fresh = member->journal && !page_journal_is_ready(member->journal);
 	uint64_t spared_mask = 0;
@@ -313,7 +314,7 @@ static int open_set(struct loop *loop, struct member *member, const struct membe
 	if (rc)
 		return rc;
 	member->top = member->raid;
-	rc = member_cache_open(loop, member, config, raid, fresh, seed, err);
+	rc = member_cache_open(loop, member, config, raid, origin, fresh, seed, err);
 	if (rc)
 		return rc;
 	if (member->journal && !page_journal_is_ready(member->journal)) {
@@ -398,7 +399,7 @@ static int member_build(struct loop *loop, struct member *member,
 	if (rc == 0)
 		rc = open_drives(loop, member, config, model, seed, err);
 	if (rc == 0)
-		rc = open_set(loop, member, config, raid, seed, err);
+		rc = open_set(loop, member, config, raid, origin, seed, err);
 	return rc ? rc : open_sweep(loop, member, config, raid, err);
 }
 

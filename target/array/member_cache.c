@@ -61,18 +61,15 @@ static int open_ssd(struct loop *loop, struct member *member, const struct membe
 }
 
 int member_cache_open(struct loop *loop, struct member *member, const struct member_config *config,
-		      const struct raid_ops *raid, bool fresh, uint64_t seed, struct err *err)
+		      const struct raid_ops *raid, const struct member_origin *origin, bool fresh,
+		      uint64_t seed, struct err *err)
 {
-	const char *place = member->journal ? config->store_place : NULL;
 	enum cache_mode mode =
 	    config->cache.size_bytes ? (enum cache_mode)config->cache.mode : CACHE_NONE;
 	int rc = config->ssd.count ? open_ssd(loop, member, config, seed, err) : 0;
 
 	if (rc)
 		return rc;
-	/* Without a cache now, but with what one left behind: that must reach the drives. */
-	if (mode == CACHE_NONE && (fresh || !cache_left_dirty(place, member->name)))
-		return 0;
 	struct cache_config cache = {
 	    .name = member->name,
 	    .size_bytes = config->cache.size_bytes,
@@ -82,13 +79,34 @@ int member_cache_open(struct loop *loop, struct member *member, const struct mem
 	    .chunk_bytes = config->chunk_bytes,
 	    .stripe_bytes = stripe_bytes(member, raid, config->chunk_bytes),
 	    .modelled = config->timing == DRIVE_TIMING_MODELLED,
-	    .place = place,
+	    .place = origin ? config->store_place : NULL,
+	    .owner = origin ? origin->member_uuid : NULL,
+	    .committed = origin ? origin->committed : 0,
+	    .start = origin ? origin->start : 0,
+	    .needed = origin && origin->cached,
 	    .fresh = fresh,
 	};
+	if (mode == CACHE_NONE) {
+		/* Without a cache now, but with what one left behind: that must reach the drives.
+		 */
+		bool dirty = false;
+		rc = cache_left_dirty(&cache, &dirty, err);
+		if (rc || !dirty)
+			return rc;
+	}
 	rc = cache_open(loop, &cache, member->top, &member->cache, err);
 	if (rc == 0)
 		member->top = cache_layer(member->cache);
 	return rc;
+}
+
+bool member_cache_may_hold(const struct member *member, bool serving)
+{
+	struct cache_status status;
+
+	if (!member_cache_status(member, &status))
+		return false;
+	return status.dirty_bytes > 0 || (serving && status.configured == CACHE_WRITE_BACK);
 }
 
 void member_cache_drain(struct member *member)

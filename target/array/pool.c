@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "target/array/balancer.h"
+#include "target/array/member_cache.h"
 #include "target/array/page_clean.h"
 #include "target/array/page_move.h"
 
@@ -96,8 +97,11 @@ struct pool *pool_close(struct pool *pool)
 	balancer_close(pool->balancer);
 	cleaner_close(pool->cleaner);
 	uint32_t used_pages[POOL_MEMBERS_MAX] = {0};
-	for (unsigned i = 0; i < pool->member_count; i++)
+	for (unsigned i = 0; i < pool->member_count; i++) {
 		used_pages[i] = pool->members[i]->used_pages;
+		pool_identity_cached(pool->identity, i,
+				     member_cache_may_hold(pool->members[i], false));
+	}
 	if (pool->identity)
 		pool_identity_end(pool->identity, used_pages);
 	for (unsigned i = 0; i < pool->member_count; i++)

@@ -243,6 +243,7 @@ static int fill_origin(struct pool_identity *identity, const struct knowledge *k
 	    .committed = identity->committed,
 	    .start = identity->start,
 	    .known = entry && entry->since <= identity->committed,
+	    .cached = record && record->cached,
 	};
 	memcpy(origin->pool_uuid, identity->records[i]->pool_uuid, STORE_UUID_BYTES);
 	if (record)
@@ -280,6 +281,7 @@ static int fill_records(struct pool_identity *identity, const struct knowledge *
 		snprintf(record->lab, sizeof record->lab, "%s", identity->lab);
 		record->committed = known->found[i] ? known->found[i]->committed : 0;
 		record->intent = identity->start;
+		record->cached = identity->origins[i].cached;
 		const struct pool_record_member *entry =
 		    known->latest ? pool_record_find(known->latest, name) : NULL;
 		list[count] = (struct pool_record_member){
@@ -368,6 +370,12 @@ const char *pool_identity_volume(const struct pool_identity *identity, uint64_t 
 		if (identity->volumes[i].id == id)
 			return identity->volumes[i].name;
 	return NULL;
+}
+
+void pool_identity_cached(struct pool_identity *identity, unsigned member, bool cached)
+{
+	if (identity->records[member])
+		identity->records[member]->cached = cached;
 }
 
 int pool_identity_commit(struct pool_identity *identity, const struct pool_record_volume *volumes,

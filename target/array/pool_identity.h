@@ -24,6 +24,7 @@ struct member_origin {
 	uint64_t committed; /* what took part in the pool's last start has this number or more */
 	uint64_t start;	    /* of this one */
 	bool known;	    /* the pool has served with this member: its files must be there */
+	bool cached;	    /* so must its cache memory: it may hold what the drives have not */
 };
 
 struct pool_identity {
@@ -47,6 +48,8 @@ const struct member_origin *pool_identity_origin(const struct pool_identity *ide
 						 unsigned member);
 /* The name of a volume of which pages were found, or NULL. */
 const char *pool_identity_volume(const struct pool_identity *identity, uint64_t id);
+/* For the next commit or end: may the member's cache memory hold what its drives have not? */
+void pool_identity_cached(struct pool_identity *identity, unsigned member, bool cached);
 /* All is open: from now on the pool serves.  VOLUMES: all that have pages or may get some. */
 int pool_identity_commit(struct pool_identity *identity, const struct pool_record_volume *volumes,
 			 unsigned volume_count, struct err *err);

@@ -72,6 +72,7 @@ static void encode(uint8_t *out, const struct pool_record *record)
 	put_be32(out + 64, record->clean);
 	put_be32(out + 68, record->member_count);
 	put_be32(out + 72, record->volume_count);
+	put_be32(out + 76, record->cached);
 	name_put(out + 80, record->member);
 	name_put(out + 144, record->pool);
 	name_put(out + 208, record->lab);
@@ -105,6 +106,7 @@ static bool decode(const uint8_t *in, size_t size, struct pool_record *record)
 	record->committed = get_be64(in + 48);
 	record->intent = get_be64(in + 56);
 	record->clean = get_be32(in + 64) != 0;
+	record->cached = get_be32(in + 76) != 0;
 	record->member_count = members;
 	record->volume_count = volumes;
 	name_get(record->member, in + 80);

@@ -6,7 +6,7 @@
  *
  *   header   0 magic "SANLPOOL"   8 version    12 CRC32C    16 pool UUID   32 member UUID
  *           48 committed         56 intent     64 clean     68 members     72 volumes
- *           80 member (64)      144 pool (64) 208 lab (64) 272 reserved to 512
+ *           76 cached        80 member (64) 144 pool (64) 208 lab (64)  272 reserved to 512
  *   member   0 name (64)         64 UUID       80 since     88 used pages
  *   volume   0 id                 8 size       16 name (64)
  */
@@ -40,6 +40,7 @@ struct pool_record {
 	uint64_t committed; /* the last start that served; 0: none yet */
 	uint64_t intent;    /* the last start that was begun */
 	bool clean;	    /* the last start ended in order */
+	bool cached;	    /* its cache memory may hold what the drives have not */
 	unsigned member_count, volume_count;
 	struct pool_record_member members[POOL_RECORD_MEMBERS];
 	struct pool_record_volume volumes[POOL_RECORD_VOLUMES];

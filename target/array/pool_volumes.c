@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "target/array/member_cache.h"
 #include "target/array/volume.h"
 
 struct orphan {
@@ -131,6 +132,9 @@ static int commit(struct census *census, struct err *err)
 		list[count].id = census->orphans[i].id;
 		snprintf(list[count++].name, sizeof list->name, "%s", name);
 	}
+	for (unsigned i = 0; i < census->pool->member_count; i++)
+		pool_identity_cached(identity, i,
+				     member_cache_may_hold(census->pool->members[i], true));
 	int rc = pool_identity_commit(identity, list, count, err);
 	free(list);
 	return rc;

@@ -96,16 +96,21 @@ static int check_claim(const uint8_t *header, const uint8_t *owner, uint64_t com
 	return rc;
 }
 
+bool nvram_is_claimed(const struct nvram *nvram)
+{
+	static const uint8_t empty[HEADER_BYTES];
+	return memcmp(nvram->map, empty, sizeof empty) != 0;
+}
+
 int nvram_claim(struct nvram *nvram, const uint8_t owner[16], uint64_t committed, uint64_t start,
 		struct err *err)
 {
-	static const uint8_t empty[HEADER_BYTES];
 	uint8_t header[HEADER_BYTES] = {0};
 
 	if (nvram->fd < 0)
 		return 0;
 	/* A new file, or one whose maker died before it was claimed. */
-	if (memcmp(nvram->map, empty, sizeof empty) != 0) {
+	if (nvram_is_claimed(nvram)) {
 		int rc = check_claim(nvram->map, owner, committed, start, err);
 		if (rc)
 			return rc;

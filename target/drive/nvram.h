@@ -44,8 +44,9 @@ int nvram_open(const char *place, const char *name, size_t bytes, struct nvram *
  * Nothing to do for anonymous memory. */
 int nvram_claim(struct nvram *nvram, const uint8_t owner[16], uint64_t committed, uint64_t start,
 		struct err *err);
-void nvram_clear(struct nvram *nvram); /* zeros, and nobody's */
-void nvram_close(struct nvram *nvram); /* keeps the file */
+bool nvram_is_claimed(const struct nvram *nvram); /* somebody's: it may hold something */
+void nvram_clear(struct nvram *nvram);		  /* zeros, and nobody's */
+void nvram_close(struct nvram *nvram);		  /* keeps the file */
 
 /* On stable storage; 0 at once for anonymous memory. */
 int nvram_sync(struct nvram *nvram, size_t offset, size_t length);

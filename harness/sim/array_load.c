@@ -124,10 +124,20 @@ static uint64_t draw_gap_ns(struct array_stream *stream)
 			      : mean_ns);
 }
 
+static void catch_up(struct array_stream *stream)
+{
+	const struct array_stream *leader = stream->load->streams[stream->config.behind - 1];
+	uint64_t mibs = leader->cursor_bytes / MIB;
+
+	stream->cursor_bytes = mibs > 1 ? (mibs - 2) * MIB : 0;
+}
+
 static void stream_due(void *arg)
 {
 	struct array_stream *stream = arg;
 
+	if (stream->config.behind)
+		catch_up(stream);
 	for (unsigned i = 0; i < stream->config.burst; i++)
 		submit_one(stream);
 	stream->due_ns += draw_gap_ns(stream);
@@ -156,6 +166,7 @@ int array_load_add(struct array_load *load, const struct array_stream_config *co
 	struct array_stream *stream;
 
 	assert(config->per_second > 0 && config->region_bytes >= MOST_UNITS * config->unit_bytes);
+	assert(config->behind <= load->stream_count);
 	assert(config->unit_bytes > 0 && MOST_UNITS * config->unit_bytes <= DATA_BYTES);
 	stream = load->stream_count < STREAMS_MAX ? calloc(1, sizeof *stream) : NULL;
 	if (!stream)

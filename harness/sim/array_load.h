@@ -26,11 +26,14 @@ struct array_stream_config {
 	unsigned flags;
 	enum array_stream_pattern pattern;
 	enum array_stream_pace pace;
-	double per_second;     /* requests, on average */
-	unsigned burst;	       /* so many come at once; 0 counts as 1 */
-	double mean_bytes;     /* every request is a whole number of units, the mean is this */
-	uint64_t unit_bytes;   /* and at offsets that are multiples of it */
-	uint64_t from_bytes;   /* the region of the volume */
+	double per_second;   /* requests, on average */
+	unsigned burst;	     /* so many come at once; 0 counts as 1 */
+	double mean_bytes;   /* every request is a whole number of units, the mean is this */
+	uint64_t unit_bytes; /* and at offsets that are multiples of it */
+	uint64_t from_bytes; /* the region of the volume */
+	/* Reads each burst where this stream, a number plus one, has just been, from the last but
+	 * one whole MiB on: as the copying of a log file that was closed.  0: none. */
+	unsigned behind;
 	uint64_t region_bytes; /* it may not be empty */
 };
 

@@ -124,6 +124,8 @@ static int add_streams(struct study *study)
 				config.per_second = paper[k][d].per_second *
 						    (s == 0 || maintenance ? 1 : study->share);
 				config.from_bytes = log ? d % 2 * LOG_BYTES : 0;
+				if (k == REPLICATION)
+					config.behind = (unsigned)study->stream[s][LOG][d] + 1;
 				study->stream[s][k][d] = array_load_add(study->load, &config);
 				if (study->stream[s][k][d] < 0)
 					return study->stream[s][k][d];

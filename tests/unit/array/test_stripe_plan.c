@@ -22,78 +22,70 @@ static const struct stripe_shape raid5 = {4, 1, false, C};
 static const struct stripe_shape raid6 = {4, 2, false, C};
 static const struct stripe_shape mirror = {1, 2, true, C};
 
+static const struct {
+	const struct stripe_shape *shape;
+	uint64_t lo, hi, unreadable, absent, out;
+	bool dirty;
+	enum stripe_method method;
+	uint64_t hull_lo, hull_hi, reads, writes, lost;
+} write_rows[] = {
+    /* healthy: one chunk of four costs two reads to modify, three to reconstruct */
+    {&raid5, 4096, 8192, 0, 0, 0, false, STRIPE_READ_MODIFY_WRITE, 4096, 8192, 1 | P, 1 | P, 0},
+    {&raid5, 0, 4 * C, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 0, 15 | P, 0},
+    {&raid5, 0, 3 * C, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 8, 7 | P, 0},
+    {&raid5, C, 3 * C, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 1 | 8, 6 | P, 0},
+    /* three chunks, the last one only in part: read it and the fourth */
+    {&raid5, 0, 2 * C + 512, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 4 | 8, 7 | P, 0},
+    /* no parity drive; or one that can be written but not read */
+    {&raid5, 4096, 8192, P, P, P, false, STRIPE_DATA_ONLY, 4096, 8192, 0, 1 | P, 0},
+    {&raid5, 4096, 8192, P, P, 0, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8, 1 | P, 0},
+    /* a data drive that the write leaves alone */
+    {&raid5, 4096, 8192, 2, 2, 2, false, STRIPE_READ_MODIFY_WRITE, 4096, 8192, 1 | P, 1 | P, 0},
+    /* the data drive that is written: its new content goes into the parity */
+    {&raid5, 4096, 8192, 1, 1, 1, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8, 1 | P, 0},
+    /* of which only a part is written: its old content is needed */
+    {&raid5, 512, 2 * C, 1, 1, 1, false, STRIPE_REBUILD_WRITE, 0, C, 2 | 4 | 8 | P, 3 | P, 1},
+    {&raid5, 512, 2 * C, 2, 2, 2, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 1 | 4 | 8, 3 | P, 0},
+    /* a dirty stripe's parity is not read */
+    {&raid5, 4096, 8192, 0, 0, 0, true, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8, 1 | P, 0},
+    {&raid5, 4096, 8192, 2, 2, 2, true, STRIPE_DATA_ONLY, 4096, 8192, 0, 1, 0},
+    /* P and Q: three reads either way */
+    {&raid6, 4096, 8192, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8, 1 | P | Q,
+     0},
+    {&raid6, 4096, 8192, 2, 2, 2, false, STRIPE_READ_MODIFY_WRITE, 4096, 8192, 1 | P | Q, 1 | P | Q,
+     0},
+    {&raid6, 4096, 8192, 2 | P, 2 | P, 2 | P, false, STRIPE_READ_MODIFY_WRITE, 4096, 8192, 1 | Q,
+     1 | P | Q, 0},
+    {&raid6, 4096, 8192, P | Q, P | Q, P | Q, false, STRIPE_DATA_ONLY, 4096, 8192, 0, 1 | P | Q, 0},
+    {&raid6, 4096, 8192, 1 | 2, 1 | 2, 1 | 2, false, STRIPE_REBUILD_WRITE, 4096, 8192,
+     4 | 8 | P | Q, 1 | P | Q, 1 | 2},
+    {&raid6, 512, 2 * C, 1 | P, 1 | P, 1 | P, false, STRIPE_REBUILD_WRITE, 0, C, 2 | 4 | 8 | Q,
+     3 | P | Q, 1},
+    {&raid6, 0, 4 * C, 1 | 8, 1 | 8, 1 | 8, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 0, 15 | P | Q,
+     0},
+    /* mirrors read nothing */
+    {&mirror, 4096, 8192, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 0, 7, 0},
+    {&mirror, 4096, 8192, 1 | 4, 1 | 4, 1, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 0, 7, 0},
+    {&mirror, 0, C, 6, 6, 6, true, STRIPE_DATA_ONLY, 0, C, 0, 7, 0},
+};
+
 static void plans(void **state)
 {
-	static const struct {
-		const struct stripe_shape *shape;
-		uint64_t lo, hi, unreadable, absent, out;
-		bool dirty;
-		enum stripe_method method;
-		uint64_t hull_lo, hull_hi, reads, writes, lost;
-	} rows[] = {
-	    /* healthy: one chunk of four costs two reads to modify, three to reconstruct */
-	    {&raid5, 4096, 8192, 0, 0, 0, false, STRIPE_READ_MODIFY_WRITE, 4096, 8192, 1 | P, 1 | P,
-	     0},
-	    {&raid5, 0, 4 * C, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 0, 15 | P, 0},
-	    {&raid5, 0, 3 * C, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 8, 7 | P, 0},
-	    {&raid5, C, 3 * C, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 1 | 8, 6 | P, 0},
-	    /* three chunks, the last one only in part: read it and the fourth */
-	    {&raid5, 0, 2 * C + 512, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 4 | 8, 7 | P,
-	     0},
-	    /* no parity drive; or one that can be written but not read */
-	    {&raid5, 4096, 8192, P, P, P, false, STRIPE_DATA_ONLY, 4096, 8192, 0, 1 | P, 0},
-	    {&raid5, 4096, 8192, P, P, 0, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8,
-	     1 | P, 0},
-	    /* a data drive that the write leaves alone */
-	    {&raid5, 4096, 8192, 2, 2, 2, false, STRIPE_READ_MODIFY_WRITE, 4096, 8192, 1 | P, 1 | P,
-	     0},
-	    /* the data drive that is written: its new content goes into the parity */
-	    {&raid5, 4096, 8192, 1, 1, 1, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8,
-	     1 | P, 0},
-	    /* of which only a part is written: its old content is needed */
-	    {&raid5, 512, 2 * C, 1, 1, 1, false, STRIPE_REBUILD_WRITE, 0, C, 2 | 4 | 8 | P, 3 | P,
-	     1},
-	    {&raid5, 512, 2 * C, 2, 2, 2, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 1 | 4 | 8, 3 | P,
-	     0},
-	    /* a dirty stripe's parity is not read */
-	    {&raid5, 4096, 8192, 0, 0, 0, true, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8,
-	     1 | P, 0},
-	    {&raid5, 4096, 8192, 2, 2, 2, true, STRIPE_DATA_ONLY, 4096, 8192, 0, 1, 0},
-	    /* P and Q: three reads either way */
-	    {&raid6, 4096, 8192, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 2 | 4 | 8,
-	     1 | P | Q, 0},
-	    {&raid6, 4096, 8192, 2, 2, 2, false, STRIPE_READ_MODIFY_WRITE, 4096, 8192, 1 | P | Q,
-	     1 | P | Q, 0},
-	    {&raid6, 4096, 8192, 2 | P, 2 | P, 2 | P, false, STRIPE_READ_MODIFY_WRITE, 4096, 8192,
-	     1 | Q, 1 | P | Q, 0},
-	    {&raid6, 4096, 8192, P | Q, P | Q, P | Q, false, STRIPE_DATA_ONLY, 4096, 8192, 0,
-	     1 | P | Q, 0},
-	    {&raid6, 4096, 8192, 1 | 2, 1 | 2, 1 | 2, false, STRIPE_REBUILD_WRITE, 4096, 8192,
-	     4 | 8 | P | Q, 1 | P | Q, 1 | 2},
-	    {&raid6, 512, 2 * C, 1 | P, 1 | P, 1 | P, false, STRIPE_REBUILD_WRITE, 0, C,
-	     2 | 4 | 8 | Q, 3 | P | Q, 1},
-	    {&raid6, 0, 4 * C, 1 | 8, 1 | 8, 1 | 8, false, STRIPE_RECONSTRUCT_WRITE, 0, C, 0,
-	     15 | P | Q, 0},
-	    /* mirrors read nothing */
-	    {&mirror, 4096, 8192, 0, 0, 0, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 0, 7, 0},
-	    {&mirror, 4096, 8192, 1 | 4, 1 | 4, 1, false, STRIPE_RECONSTRUCT_WRITE, 4096, 8192, 0,
-	     7, 0},
-	    {&mirror, 0, C, 6, 6, 6, true, STRIPE_DATA_ONLY, 0, C, 0, 7, 0},
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct stripe_state now = {rows[i].unreadable, rows[i].absent, rows[i].out,
-					   rows[i].dirty};
+	for (size_t i = 0; i < ARRAY_SIZE(write_rows); i++) {
+		struct stripe_state now = {write_rows[i].unreadable, write_rows[i].absent,
+					   write_rows[i].out, write_rows[i].dirty};
 		struct stripe_plan plan;
-		assert_int_equal(stripe_plan_write(rows[i].shape, rows[i].lo, rows[i].hi,
-						   stripe_hull(C, rows[i].lo, rows[i].hi), &now,
-						   &plan),
-				 0);
-		assert_int_equal(plan.method, rows[i].method);
-		assert_int_equal(plan.hull.lo, rows[i].hull_lo);
-		assert_int_equal(plan.hull.hi, rows[i].hull_hi);
-		assert_int_equal(plan.read_mask, rows[i].reads);
-		assert_int_equal(plan.write_mask, rows[i].writes);
-		assert_int_equal(plan.lost, rows[i].lost);
+		assert_int_equal(
+		    stripe_plan_write(write_rows[i].shape, write_rows[i].lo, write_rows[i].hi,
+				      stripe_hull(C, write_rows[i].lo, write_rows[i].hi), &now,
+				      &plan),
+		    0);
+		assert_int_equal(plan.method, write_rows[i].method);
+		assert_int_equal(plan.hull.lo, write_rows[i].hull_lo);
+		assert_int_equal(plan.hull.hi, write_rows[i].hull_hi);
+		assert_int_equal(plan.read_mask, write_rows[i].reads);
+		assert_int_equal(plan.write_mask, write_rows[i].writes);
+		assert_int_equal(plan.lost, write_rows[i].lost);
 	}
 }
 

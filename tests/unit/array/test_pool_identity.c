@@ -2,8 +2,7 @@
  *
  * Pools on file stores: members that were lost, restored from old copies or swapped are refused,
  * new ones are welcome, crashes between the two steps of a start are survived; drive files that
- * are missing, foreign or old are out as far as the RAID level covers it; a cache memory must be
- * the one that took part in the last start.
+ * are missing, foreign or old are out as far as the RAID level covers it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +25,6 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
-#include "target/array/cache.h"
 #include "target/array/volume.h"
 #include "target/drive/vfs.h"
 #include "tests/unit/array/lab.h"
@@ -503,111 +501,6 @@ static void new_drive(void **state)
 	lab_close(&lab);
 }
 
-/* ---- the cache's memory ---- */
-
-static void describe_cached(void)
-{
-	describe(1);
-	lab.members[0].cache.size_bytes = MIB;
-	lab.members[0].cache.mode = CACHE_WRITE_BACK;
-}
-
-static void killed_after_writes(uint8_t value)
-{
-	int status;
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		open_lab();
-		write_pages(value);
-		(void)raise(SIGKILL);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
-
-/* With a cache configured and without one. */
-static void memory_refused(int rc, const char *what)
-{
-	refused(rc, what);
-	describe(1);
-	refused(rc, what);
-	describe_cached();
-}
-
-static void cache_memory(void **state)
-{
-	const char *file = "m1-cache.nvram";
-	char memory[200], clean[200], dirty[200], foreign[200];
-	snprintf(memory, sizeof memory, "%s/%s", places[0], file);
-	snprintf(clean, sizeof clean, "%s/clean", root);
-	snprintf(dirty, sizeof dirty, "%s/dirty", root);
-	snprintf(foreign, sizeof foreign, "%s/%s", places[1], file);
-
-	describe_cached();
-	lab.members[0].store_place = places[1];
-	open_lab(); /* another pool */
-	lab_close(&lab);
-
-	describe_cached();
-	open_lab();
-	write_pages(1);
-	lab_close(&lab);
-	assert_int_equal(unlink(memory), 0);
-	open_lab(); /* after an orderly end it held nothing */
-	expect_pages(1);
-	lab_close(&lab);
-	copy_file(memory, clean);
-
-	killed_after_writes(2);
-	copy_file(memory, dirty);
-	assert_int_equal(unlink(memory), 0);
-	memory_refused(-ENOENT, "is lost");
-	assert_int_equal(access(memory, F_OK), -1);
-	copy_file(clean, memory);
-	memory_refused(-ESTALE, "battery-backed memory of start");
-	copy_file(foreign, memory);
-	memory_refused(-EMEDIUMTYPE, "battery-backed memory of another member");
-	copy_file(clean, memory);
-	assert_int_equal(truncate(memory, 0), 0);
-	assert_int_equal(truncate(memory, 2 * MIB), 0);
-	memory_refused(-ENOENT, "is lost");
-	copy_file(dirty, memory);
-	open_lab();
-	expect_pages(2);
-	write_pages(3);
-	lab_close(&lab);
-
-	copy_file(memory, clean);
-	copy_file(dirty, memory); /* destaged long ago */
-	memory_refused(-ESTALE, "battery-backed memory of start");
-	copy_file(clean, memory);
-	describe(1);
-	for (unsigned i = 0; i < 3; i++) {
-		open_lab();
-		expect_pages(3);
-		lab_close(&lab);
-	}
-	describe_cached(); /* it has taken part in those starts */
-	killed_after_writes(4);
-	describe(1); /* what it holds reaches the drives */
-	open_lab();
-	expect_pages(4);
-	lab_close(&lab);
-	assert_int_equal(unlink(memory), 0);
-	open_lab();
-	expect_pages(4);
-	lab_close(&lab);
-
-	describe_cached();
-	killed_after_writes(5);
-	assert_int_equal(truncate(memory, 0), 0); /* given up */
-	open_lab();
-	lab_close(&lab);
-	unlink(clean);
-	unlink(dirty);
-}
-
 /* ---- volumes ---- */
 
 static void volumes_change(void **state)
@@ -652,7 +545,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(old_drive, setup, teardown),
 	    cmocka_unit_test_setup_teardown(foreign_drives, setup, teardown),
 	    cmocka_unit_test_setup_teardown(new_drive, setup, teardown),
-	    cmocka_unit_test_setup_teardown(cache_memory, setup, teardown),
 	    cmocka_unit_test_setup_teardown(volumes_change, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("pool_identity", tests, NULL, NULL);

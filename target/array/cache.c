@@ -105,6 +105,8 @@ void cache_request_send(struct cache_request *request, void (*done)(struct io *i
 	if (io->op == IO_WRITE && !request->cache->through)
 		io->flags |= IO_FUA;
 	if (parent->iov_count) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): takes the next of a list for the last
+		 */
 		free(request->heap);
 		request->heap = NULL;
 		int count =

@@ -105,8 +105,7 @@ void cache_request_send(struct cache_request *request, void (*done)(struct io *i
 	if (io->op == IO_WRITE && !request->cache->through)
 		io->flags |= IO_FUA;
 	if (parent->iov_count) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): takes the next of a list for the last
-		 */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): mixes up requests of a list */
 		free(request->heap);
 		request->heap = NULL;
 		int count =

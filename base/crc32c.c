@@ -25,3 +25,13 @@ uint32_t crc32c(uint32_t crc, const void *buf, size_t size)
 	simd_done();
 	return ~crc;
 }
+
+uint32_t crc32c_of_block(const void *block, size_t size, size_t at)
+{
+	static const unsigned char zero[4];
+	const unsigned char *bytes = block;
+	uint32_t crc = crc32c(0, bytes, at);
+
+	crc = crc32c(crc, zero, sizeof zero);
+	return crc32c(crc, bytes + at + sizeof zero, size - at - sizeof zero);
+}

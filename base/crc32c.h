@@ -11,5 +11,7 @@
 
 /* Continues CRC (0 to begin) over SIZE bytes at BUF. */
 uint32_t crc32c(uint32_t crc, const void *buf, size_t size);
+/* Of a block that carries its own CRC, AT bytes in: as if those four bytes were zeros. */
+uint32_t crc32c_of_block(const void *block, size_t size, size_t at);
 
 #endif

@@ -39,14 +39,6 @@ static size_t record_bytes(unsigned members, unsigned volumes)
 	return HEADER_BYTES + (size_t)members * MEMBER_BYTES + (size_t)volumes * VOLUME_BYTES;
 }
 
-static uint32_t record_crc(const uint8_t *in, size_t size)
-{
-	static const uint8_t zero[4];
-	uint32_t crc = crc32c(0, in, 12);
-	crc = crc32c(crc, zero, sizeof zero);
-	return crc32c(crc, in + 16, size - 16);
-}
-
 static void name_get(char *to, const uint8_t *from)
 {
 	memcpy(to, from, STORE_NAME_BYTES - 1);
@@ -88,14 +80,14 @@ static void encode(uint8_t *out, const struct pool_record *record)
 		put_be64(at + 8, record->volumes[i].size_bytes);
 		name_put(at + 16, record->volumes[i].name);
 	}
-	put_be32(out + 12, record_crc(out, size));
+	put_be32(out + 12, crc32c_of_block(out, size, 12));
 }
 
 /* False: damaged. */
 static bool decode(const uint8_t *in, size_t size, struct pool_record *record)
 {
 	if (size < HEADER_BYTES || memcmp(in, magic, sizeof magic) != 0 ||
-	    get_be32(in + 12) != record_crc(in, size))
+	    get_be32(in + 12) != crc32c_of_block(in, size, 12))
 		return false;
 	unsigned members = get_be32(in + 68), volumes = get_be32(in + 72);
 	if (members > POOL_RECORD_MEMBERS || volumes > POOL_RECORD_VOLUMES ||

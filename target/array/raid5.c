@@ -9,14 +9,7 @@
 
 struct stripe_geometry raid5_shape(unsigned drives)
 {
-	return (struct stripe_geometry){
-	    .kind = STRIPE_ROTATED,
-	    .drives = drives,
-	    .sets = 1,
-	    .width = drives,
-	    .data = drives - 1,
-	    .parities = 1,
-	};
+	return raid_rotated(drives, 1, 1);
 }
 
 static int raid5_check(unsigned drive_count, char *why, size_t why_size)

@@ -9,14 +9,7 @@
 
 struct stripe_geometry raid6_shape(unsigned drives)
 {
-	return (struct stripe_geometry){
-	    .kind = STRIPE_ROTATED,
-	    .drives = drives,
-	    .sets = 1,
-	    .width = drives,
-	    .data = drives - 2,
-	    .parities = 2,
-	};
+	return raid_rotated(drives, 1, 2);
 }
 
 static int raid6_check(unsigned drive_count, char *why, size_t why_size)

@@ -5,8 +5,34 @@
 #include "target/array/raid_levels.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/bytes.h"
+
+struct stripe_geometry raid_rotated(unsigned drives, unsigned sets, unsigned parities)
+{
+	unsigned width = sets ? drives / sets : 0;
+	return (struct stripe_geometry){
+	    .kind = STRIPE_ROTATED,
+	    .drives = drives,
+	    .sets = sets,
+	    .width = width,
+	    .data = width - parities,
+	    .parities = parities,
+	};
+}
+
+int raid_divided_check(const char *level, unsigned set_min, unsigned drives, char *why,
+		       size_t why_size)
+{
+	if (drives <= RAID_DRIVES_MAX && stripe_sets(drives, set_min))
+		return 0;
+	snprintf(why, why_size,
+		 "%s needs active drives that divide into at least two equal sets of %u or more, "
+		 "at most %d; %u do not",
+		 level, set_min, RAID_DRIVES_MAX, drives);
+	return -EINVAL;
+}
 
 struct stripe_geometry raid_geometry(raid_shape *shape, unsigned drives, uint64_t drive_bytes,
 				     uint64_t chunk_bytes)

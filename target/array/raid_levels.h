@@ -15,6 +15,12 @@ typedef struct stripe_geometry raid_shape(unsigned drives);
 raid_shape raid1_shape, raid10_shape, raid5_shape, raid50_shape, raid6_shape, raid60_shape,
     adapt_shape;
 
+/* SETS of equal width side by side, each with PARITIES rotating chunks in a stripe. */
+struct stripe_geometry raid_rotated(unsigned drives, unsigned sets, unsigned parities);
+/* A level of sets of at least SET_MIN drives, divided as stripe_sets does. */
+int raid_divided_check(const char *level, unsigned set_min, unsigned drives, char *why,
+		       size_t why_size);
+
 /* Completes a shape: stripes of CHUNK_BYTES on drives of DRIVE_BYTES. */
 struct stripe_geometry raid_geometry(raid_shape *shape, unsigned drives, uint64_t drive_bytes,
 				     uint64_t chunk_bytes);

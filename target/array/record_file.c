@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,15 +39,6 @@ static bool is_good(const uint8_t *record, uint64_t number)
 	       get_be64(record + 8) == number;
 }
 
-static int lock(int fd, const char *path, struct err *err)
-{
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	int rc = err_set(err, -EBUSY, "%s is in use by another target", path);
-	err_hint(err, "stop the other target, or give this one its own directory");
-	return rc;
-}
-
 int record_file_open(struct record_file *file, const char *path,
 		     uint8_t ret_header[RECORD_FILE_HEADER_BYTES], struct err *err)
 {
@@ -58,7 +48,7 @@ int record_file_open(struct record_file *file, const char *path,
 	if (file->fd < 0)
 		return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
 	snprintf(file->path, sizeof file->path, "%s", path);
-	int rc = lock(file->fd, path, err);
+	int rc = vfs_lock(file->fd, path, err);
 	if (rc == 0 && fstat(file->fd, &status))
 		rc = -errno;
 	memset(ret_header, 0, RECORD_FILE_HEADER_BYTES);
@@ -239,7 +229,7 @@ int record_file_replace(struct record_file *file, const char *place, const char 
 	fresh.fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fresh.fd < 0)
 		return -errno;
-	int rc = lock(fresh.fd, path, NULL);
+	int rc = vfs_lock(fresh.fd, path, NULL);
 	if (rc == 0)
 		rc = vfs_write(fresh.fd, header, RECORD_FILE_HEADER_BYTES, 0);
 	if (rc == 0)

@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,18 +31,16 @@ static int open_file(const char *place, const char *name, struct nvram *nvram, s
 	nvram->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (nvram->fd < 0)
 		return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
-	if (flock(nvram->fd, LOCK_EX | LOCK_NB)) {
-		err_set(err, -EBUSY, "%s is in use by another target", path);
-		err_hint(err, "stop the other target, or give this one its own directory");
-		return -EBUSY;
-	}
+	int rc = vfs_lock(nvram->fd, path, err);
+	if (rc)
+		return rc;
 	if (fstat(nvram->fd, &status))
 		return err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
 	nvram->found = status.st_size > 0;
 	if (status.st_size > NVRAM_PAGE_BYTES)
 		nvram->bytes = MAX_OF(nvram->bytes, (size_t)status.st_size - NVRAM_PAGE_BYTES);
 	/* Its blocks are taken now: a store into a hole of a full file system would be SIGBUS. */
-	int rc = vfs->allocate(nvram->fd, 0, (off_t)(NVRAM_PAGE_BYTES + nvram->bytes)) ? -errno : 0;
+	rc = vfs->allocate(nvram->fd, 0, (off_t)(NVRAM_PAGE_BYTES + nvram->bytes)) ? -errno : 0;
 	return rc ? err_set(err, rc, "cannot make %s of %zu bytes: %s", path, nvram->bytes,
 			    strerror(-rc))
 		  : 0;

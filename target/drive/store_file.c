@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,15 +176,6 @@ static const struct io_layer_ops file_layer_ops = {
 
 /* ---- files ---- */
 
-static int lock(int fd, const char *path, struct err *err)
-{
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	int rc = err_set(err, -EBUSY, "%s is in use by another target", path);
-	err_hint(err, "stop the other target, or give this one its own directory");
-	return rc;
-}
-
 int store_file_make(const char *place, struct store_super *super, struct err *err)
 {
 	char path[PATH_MAX], temporary[PATH_MAX + 8];
@@ -197,7 +187,7 @@ int store_file_make(const char *place, struct store_super *super, struct err *er
 	int fd = open(temporary, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot make %s: %s", temporary, strerror(errno));
-	int rc = lock(fd, temporary, err);
+	int rc = vfs_lock(fd, temporary, err);
 	if (rc == 0)
 		rc = store_uuid_make(super->drive_uuid);
 	super->sequence = 0;
@@ -255,7 +245,7 @@ static int file_adopt(const char *place, const char *name, struct store_super *r
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
-	int rc = lock(fd, path, err);
+	int rc = vfs_lock(fd, path, err);
 	if (rc == 0)
 		rc = check(fd, path, name, ret_super, err);
 	if (rc) {

@@ -25,14 +25,6 @@ int store_uuid_make(uint8_t uuid[STORE_UUID_BYTES])
 	return rc;
 }
 
-static uint32_t copy_crc(const uint8_t *copy)
-{
-	static const uint8_t zero[4];
-	uint32_t crc = crc32c(0, copy, CRC_AT);
-	crc = crc32c(crc, zero, sizeof zero);
-	return crc32c(crc, copy + CRC_AT + 4, STORE_SUPER_BYTES - CRC_AT - 4);
-}
-
 static void text_get(char *to, const uint8_t *from, size_t size)
 {
 	memcpy(to, from, size - 1);
@@ -83,12 +75,13 @@ static void copy_encode(uint8_t *copy, const struct store_super *super)
 	text_put(copy + 188, super->member, STORE_NAME_BYTES);
 	text_put(copy + 252, super->pool, STORE_NAME_BYTES);
 	text_put(copy + 316, super->lab, STORE_NAME_BYTES);
-	put_be32(copy + CRC_AT, copy_crc(copy));
+	put_be32(copy + CRC_AT, crc32c_of_block(copy, STORE_SUPER_BYTES, CRC_AT));
 }
 
 static bool copy_is_good(const uint8_t *copy)
 {
-	return memcmp(copy, magic, sizeof magic) == 0 && get_be32(copy + CRC_AT) == copy_crc(copy);
+	return memcmp(copy, magic, sizeof magic) == 0 &&
+	       get_be32(copy + CRC_AT) == crc32c_of_block(copy, STORE_SUPER_BYTES, CRC_AT);
 }
 
 /* Why neither copy is good. */

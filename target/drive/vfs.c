@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -96,4 +97,13 @@ int vfs_replace(const char *place, const char *path, const void *buf, size_t siz
 		unlink(temporary);
 	close(fd);
 	return rc ? rc : vfs_sync_directory(place);
+}
+
+int vfs_lock(int fd, const char *path, struct err *err)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	int rc = err_set(err, -EBUSY, "%s is in use by another target", path);
+	err_hint(err, "stop the other target, or give this one its own directory");
+	return rc;
 }

@@ -13,6 +13,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "base/err.h"
+
 struct vfs_ops {
 	ssize_t (*preadv)(int fd, const struct iovec *iov, int count, off_t at);
 	ssize_t (*pwritev)(int fd, const struct iovec *iov, int count, off_t at);
@@ -31,6 +33,8 @@ extern const struct vfs_ops *vfs;
 int vfs_read(int fd, void *buf, size_t size, off_t at);
 int vfs_write(int fd, const void *buf, size_t size, off_t at);
 int vfs_sync_directory(const char *place);
+/* Keeps other targets out for as long as FD is open; -EBUSY names PATH.  ERR may be NULL. */
+int vfs_lock(int fd, const char *path, struct err *err);
 /* Puts SIZE bytes into the file PATH in PLACE, whole or not at all: a new file beside it is
  * written, synced and renamed over it. */
 int vfs_replace(const char *place, const char *path, const void *buf, size_t size);

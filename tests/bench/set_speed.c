@@ -4,7 +4,7 @@
  * copies to and from the drives' memory and ISA-L's own coding, measured in the same run, round by
  * round in turn.  Prints JSON.  Not a test: scripts/bench-array runs it.
  *
- * usage: array_load [ROUNDS]
+ * usage: set_speed [ROUNDS]
  */
 #include <isa-l/raid.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void *memory(size_t bytes)
 {
 	void *room = aligned_alloc(2 << 20, round_up_u64(bytes, 2 << 20));
 	if (!room) {
-		fprintf(stderr, "array_load: no memory\n");
+		fprintf(stderr, "set_speed: no memory\n");
 		exit(4);
 	}
 	memset(room, 0x5a, bytes);
@@ -71,7 +71,7 @@ static void must(struct io_layer *layer, enum io_op op, uint64_t offset, void *d
 	};
 	io_submit(layer, &io);
 	if (!ended || io.status) {
-		fprintf(stderr, "array_load: a request failed\n");
+		fprintf(stderr, "set_speed: a request failed\n");
 		exit(4);
 	}
 }
@@ -323,7 +323,7 @@ int main(int argc, char **argv)
 						 rebuild};
 
 	if (rounds < 1 || rounds > ROUNDS_MAX) {
-		fprintf(stderr, "usage: array_load [ROUNDS], 1 to %d\n", ROUNDS_MAX);
+		fprintf(stderr, "usage: set_speed [ROUNDS], 1 to %d\n", ROUNDS_MAX);
 		return 2;
 	}
 	if (loop_new_virtual(0, &loop))

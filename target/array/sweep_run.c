@@ -139,7 +139,11 @@ static struct sweep_slot *next_rebuild(struct sweep *sweep, bool *ret_any)
 		*ret_any = *ret_any || slot->step == SLOT_REBUILD || slot->step == SLOT_FLUSH;
 		if (slot->step != SLOT_REBUILD || slot->anew || slot_failed(slot))
 			continue;
-		int slack = slot->moving_back ? RAID_DRIVES_MAX : sweep_slack(sweep, i);
+		/* Below 0 nothing can be worked out, nor moved back: tried again at once, it would
+		 * fail again at once. */
+		int slack = sweep_slack(sweep, i);
+		if (slack >= 0 && slot->moving_back)
+			slack = RAID_DRIVES_MAX;
 		if (slack < 0 || (best && slack >= least))
 			continue;
 		slot->cursor = slot_next_unit(slot);

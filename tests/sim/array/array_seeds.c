@@ -130,12 +130,6 @@ static void strike(struct run *run, void (*blow)(struct world *world))
 		blow(&run->world);
 }
 
-/* A set on spare space does not know that any more after a restart: its slots count as out. */
-static bool may_go_down(const struct run *run)
-{
-	return run->world.protection.distributed_spares == 0;
-}
-
 static bool step(struct run *run)
 {
 	struct world *world = &run->world;
@@ -155,9 +149,9 @@ static bool step(struct run *run)
 		world_scrub(world);
 	else if (action < 192)
 		pass_time(run, NS_PER_S);
-	else if (action < 198 && may_go_down(run))
+	else if (action < 198)
 		crash_arm(pick(run, 1, pick(run, 0, 1) ? 20 : 200));
-	else if (action == 198 && !crash_happened() && may_go_down(run))
+	else if (action == 198 && !crash_happened())
 		return restart(run);
 	run->load.lost = crash_happened();
 	return !crash_happened() || recover(run);

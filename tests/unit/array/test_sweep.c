@@ -241,6 +241,35 @@ static void test_spare_space(void **state)
 	fake_close(&fake);
 }
 
+/* With too many other drives out, what moves back waits as what is rebuilt does. */
+static void test_move_back_beyond_tolerance(void **state)
+{
+	struct fake fake;
+
+	fake_open(&fake, (struct knobs_of_test){.drives = 8, .distributed = 1});
+	drive_set_failed(fake.drives[3], true);
+	run_for(&fake, DELAY_NS + UNITS * UNIT_NS);
+	drive_set_failed(fake.drives[3], false);
+	run_for(&fake, 10 * UNIT_NS);
+	for (unsigned i = 0; i < UNITS; i++)
+		fake.unit_status[i] = -EIO;
+	for (unsigned i = 0; i < 3; i++)
+		drive_set_failed(fake.drives[i], true);
+	run_for(&fake, 10 * UNIT_NS);
+	unsigned begun = fake.order_count;
+	run_for(&fake, 10 * NS_PER_S);
+	assert_int_equal(fake.order_count, begun);
+	expect_state(&fake, MEMBER_FAILED);
+
+	memset(fake.unit_status, 0, sizeof fake.unit_status);
+	for (unsigned i = 0; i < 3; i++)
+		drive_set_failed(fake.drives[i], false);
+	run_for(&fake, 10 * NS_PER_S);
+	expect_state(&fake, MEMBER_HEALTHY);
+	assert_int_equal(member_drive_slot(&fake.member, 3), 3);
+	fake_close(&fake);
+}
+
 /* ---- rate, progress, pause ---- */
 
 static void test_rate_and_progress(void **state)
@@ -292,12 +321,19 @@ static void test_only_what_is_used(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_spare_takes_over),  cmocka_unit_test(test_short_absence),
-	    cmocka_unit_test(test_no_spare),	      cmocka_unit_test(test_stale_at_opening),
-	    cmocka_unit_test(test_target_fails),      cmocka_unit_test(test_target_goes_stale),
-	    cmocka_unit_test(test_exposed_overtakes), cmocka_unit_test(test_beyond_tolerance),
-	    cmocka_unit_test(test_lost_places),	      cmocka_unit_test(test_spare_space),
-	    cmocka_unit_test(test_rate_and_progress), cmocka_unit_test(test_only_what_is_used),
+	    cmocka_unit_test(test_spare_takes_over),
+	    cmocka_unit_test(test_short_absence),
+	    cmocka_unit_test(test_no_spare),
+	    cmocka_unit_test(test_stale_at_opening),
+	    cmocka_unit_test(test_target_fails),
+	    cmocka_unit_test(test_target_goes_stale),
+	    cmocka_unit_test(test_exposed_overtakes),
+	    cmocka_unit_test(test_beyond_tolerance),
+	    cmocka_unit_test(test_lost_places),
+	    cmocka_unit_test(test_spare_space),
+	    cmocka_unit_test(test_rate_and_progress),
+	    cmocka_unit_test(test_only_what_is_used),
+	    cmocka_unit_test(test_move_back_beyond_tolerance),
 	};
 	log_set_level(LOG_LEVEL_ERROR);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,10 +254,13 @@ static int turn_until(struct loop *loop, bool wait, uint64_t deadline_ns)
 	int rc;
 
 	assert(!loop->in_turn);
+	loop->exact = false;
 	if (wait && !loop->task_head && !loop->stopping) {
 		until_ns = deadline_ns;
-		if (loop->heap_count > 0)
-			until_ns = MIN_OF(until_ns, loop->heap[0].due_ns);
+		if (loop->heap_count > 0 && loop->heap[0].due_ns <= until_ns) {
+			until_ns = loop->heap[0].due_ns;
+			loop->exact = loop->heap[0].timer->exact;
+		}
 	}
 	loop->in_turn = true;
 	rc = loop->ops->wait(loop, until_ns);

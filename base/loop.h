@@ -29,6 +29,9 @@ struct loop_timer {
 	uint64_t deadline_ns;
 	uint64_t order; /* private */
 	size_t slot;	/* private: heap position + 1, 0 while idle */
+	/* Set after loop_timer_init: microseconds count, as for a drive that is modelled.  The real
+	 * loop then wakes a little early and looks on until the timer is due. */
+	bool exact;
 };
 
 /* Runs once before the loop next waits: the place to flush what a turn has gathered. */

@@ -22,6 +22,19 @@ enum { BATCH = 128 };
  * nothing. */
 enum { LOOK_NS = 20000, LOOK_CREDIT_MAX = 16, LOOK_COST = 4, LOOK_AGAIN_TURNS = 256 };
 
+/* A sleeping processor needs tens of microseconds to come back.  For an exact timer the loop sleeps
+ * `lead_ns` less and looks for events until it is due.  The lead follows how late the sleeps
+ * end: up by LEAD_UP after one that ended later than that, else down by LEAD_DOWN, which
+ * settles where one in twenty is later.  Waits of a few leads are left alone: processors do not
+ * sleep deeply for them, and looking never takes more than one LEAD_SHARE of the time. */
+enum {
+	LEAD_MAX_NS = 150000,
+	LEAD_FIRST_NS = 50000,
+	LEAD_UP_NS = 1900,
+	LEAD_DOWN_NS = 100,
+	LEAD_SHARE = 4,
+};
+
 struct real_loop {
 	struct loop loop;
 	int epoll_fd;
@@ -34,6 +47,7 @@ struct real_loop {
 	bool was_busy;	      /* the last wait brought events */
 	unsigned look_credit; /* earned by looks that paid */
 	unsigned turns;	      /* with events, since the last look */
+	uint64_t lead_ns;     /* how much earlier to wake for an exact timer */
 };
 
 static struct real_loop *real_of(struct loop *loop)
@@ -80,14 +94,13 @@ static int wait_events(struct real_loop *self, const struct timespec *timeout)
 }
 
 /* A look at what comes next, without sleeping; 0: nothing came. */
-static int look_for_events(struct real_loop *self, const struct timespec *timeout)
+static int look_for_events(struct real_loop *self, uint64_t until_ns)
 {
 	static const struct timespec now;
 	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
 	int n;
 
-	if (!self->was_busy || self->no_pwait2 ||
-	    (timeout && timeout->tv_sec == 0 && timeout->tv_nsec < LOOK_NS))
+	if (!self->was_busy || self->no_pwait2 || until_ns < end_ns)
 		return 0;
 	if (self->look_credit == 0 && ++self->turns < LOOK_AGAIN_TURNS)
 		return 0;
@@ -100,6 +113,42 @@ static int look_for_events(struct real_loop *self, const struct timespec *timeou
 	else
 		self->look_credit -= MIN_OF(self->look_credit, LOOK_COST);
 	return n > 0 ? n : 0;
+}
+
+static int sleep_until(struct real_loop *self, uint64_t until_ns)
+{
+	struct timespec timeout = {0};
+	uint64_t now_ns;
+
+	if (until_ns == LOOP_NEVER)
+		return wait_events(self, NULL);
+	now_ns = until_ns ? clock_ns(CLOCK_MONOTONIC) : 0;
+	if (until_ns > now_ns) {
+		timeout.tv_sec = (time_t)((until_ns - now_ns) / NS_PER_S);
+		timeout.tv_nsec = (long)((until_ns - now_ns) % NS_PER_S);
+	}
+	return wait_events(self, &timeout);
+}
+
+/* For an exact timer: a sleep that ends early, then a look until UNTIL_NS. */
+static int sleep_exactly(struct real_loop *self, uint64_t until_ns)
+{
+	static const struct timespec no_time;
+	uint64_t wake_ns = until_ns - self->lead_ns;
+	int n;
+
+	if (clock_ns(CLOCK_MONOTONIC) + LEAD_SHARE * self->lead_ns > until_ns)
+		return sleep_until(self, until_ns);
+	n = sleep_until(self, wake_ns);
+	if (n != 0)
+		return n;
+	if (clock_ns(CLOCK_MONOTONIC) > until_ns)
+		self->lead_ns = MIN_OF(self->lead_ns + LEAD_UP_NS, LEAD_MAX_NS);
+	else
+		self->lead_ns -= MIN_OF(self->lead_ns, LEAD_DOWN_NS);
+	while (n == 0 && clock_ns(CLOCK_MONOTONIC) < until_ns)
+		n = wait_events(self, &no_time);
+	return n;
 }
 
 static void drain_wake_fd(struct real_loop *self)
@@ -135,7 +184,6 @@ static void deliver(struct real_loop *self)
 static int real_wait(struct loop *loop, uint64_t until_ns)
 {
 	struct real_loop *self = real_of(loop);
-	struct timespec timeout = {0};
 	int n;
 
 	if (!self->slack_set) {
@@ -143,17 +191,9 @@ static int real_wait(struct loop *loop, uint64_t until_ns)
 		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 		self->slack_set = true;
 	}
-	if (until_ns != 0 && until_ns != LOOP_NEVER) {
-		uint64_t now_ns = real_now_ns(loop);
-		uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-
-		timeout.tv_sec = (time_t)(left_ns / NS_PER_S);
-		timeout.tv_nsec = (long)(left_ns % NS_PER_S);
-	}
-	const struct timespec *limit = until_ns == LOOP_NEVER ? NULL : &timeout;
-	n = look_for_events(self, limit);
+	n = look_for_events(self, until_ns);
 	if (n == 0)
-		n = wait_events(self, limit);
+		n = loop->exact ? sleep_exactly(self, until_ns) : sleep_until(self, until_ns);
 	self->was_busy = n > 0;
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
@@ -253,6 +293,7 @@ int loop_new_real(struct loop **ret_loop)
 	if (!self)
 		return -ENOMEM;
 	self->epoll_fd = self->wake_fd = -1;
+	self->lead_ns = LEAD_FIRST_NS;
 	rc = loop_init(&self->loop, &real_ops);
 	if (rc < 0) {
 		free(self);

@@ -121,6 +121,7 @@ int drive_model_open(struct loop *loop, const struct drive_model *model,
 		return rc;
 	}
 	loop_timer_init(&ml->timer, model_serve, ml);
+	ml->timer.exact = true;
 	freelist_init(&ml->commands, sizeof(struct drive_command), MODEL_QUEUE_MAX);
 	*ret_layer = &ml->layer;
 	return 0;

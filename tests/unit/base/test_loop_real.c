@@ -210,6 +210,29 @@ static void timer_is_not_early(void **state)
 	assert_true(loop_now_ns(fix->loop) < due_ns + LIMIT_NS);
 }
 
+/* It wakes before, looks on, and still neither fires early nor misses what a descriptor says. */
+static void exact_timer_is_not_early(void **state)
+{
+	struct fixture *fix = *state;
+	struct end *end = &fix->end[0];
+
+	fix->timer.exact = true;
+	assert_int_equal(loop_watch_add(fix->loop, &end->watch, EPOLLIN), 0);
+	for (unsigned i = 1; i <= 5; i++) {
+		uint64_t due_ns = loop_now_ns(fix->loop) + 2 * NS_PER_MS;
+
+		loop_timer_set(fix->loop, &fix->timer, due_ns);
+		while (fix->timer_times < i)
+			assert_int_equal(loop_turn(fix->loop, true), 0);
+		assert_true(loop_now_ns(fix->loop) >= due_ns);
+	}
+	loop_timer_set(fix->loop, &fix->timer, loop_now_ns(fix->loop) + LIMIT_NS);
+	assert_int_equal(write(fix->end[1].watch.fd, "x", 1), 1);
+	assert_int_equal(loop_turn(fix->loop, true), 0);
+	assert_int_equal(end->times, 1);
+	assert_int_equal(fix->timer_times, 5);
+}
+
 static void run_until_deadline(void **state)
 {
 	struct fixture *fix = *state;
@@ -263,6 +286,7 @@ int main(void)
 	    CASE(delete_within_batch),
 	    CASE(mute_within_batch),
 	    CASE(timer_is_not_early),
+	    CASE(exact_timer_is_not_early),
 	    CASE(run_until_deadline),
 	    CASE(stop_from_signal_handler),
 	};

@@ -15,35 +15,33 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/crc32c.h"
 
-enum {
-	BHS = 48,
-	OP_NOP_OUT = 0x00,
-	OP_COMMAND = 0x01,
-	OP_LOGIN = 0x03,
-	OP_LOGOUT = 0x06,
-	OP_NOP_IN = 0x20,
-	OP_RESPONSE = 0x21,
-	OP_LOGIN_RESPONSE = 0x23,
-	OP_DATA_IN = 0x25,
-	OP_LOGOUT_RESPONSE = 0x26,
-	GOOD = 0,
-	CHECK_CONDITION = 2,
-};
+enum { BHS = PEER_BHS_BYTES, GOOD = 0, CHECK_CONDITION = 2 };
 
-static void send_pdu(struct peer *peer, uint8_t *bhs, const void *data, uint32_t size)
+/* Least significant byte first (RFC 7143 13.1). */
+static void put_digest(uint8_t *to, uint32_t crc)
 {
-	uint8_t pdu[BHS + 65536] = {0};
+	for (unsigned i = 0; i < 4; i++)
+		to[i] = (uint8_t)(crc >> 8 * i);
+}
+
+void peer_send(struct peer *peer, uint8_t *bhs, const void *data, uint32_t size)
+{
+	uint8_t pdu[BHS + 4 + 65536] = {0};
 	uint32_t padded = (size + 3) & ~3U;
+	uint32_t header = BHS + (peer->header_digest ? 4 : 0);
 	uint32_t at = 0;
 
-	assert(padded <= sizeof pdu - BHS);
+	assert(padded <= sizeof pdu - BHS - 4);
 	put_be24(bhs + 5, size);
 	memcpy(pdu, bhs, BHS);
+	if (peer->header_digest)
+		put_digest(pdu + BHS, crc32c(0, pdu, BHS));
 	if (size)
-		memcpy(pdu + BHS, data, size);
-	while (at < BHS + padded) {
-		ssize_t n = send(peer->fd, pdu + at, BHS + padded - at, MSG_NOSIGNAL);
+		memcpy(pdu + header, data, size);
+	while (at < header + padded) {
+		ssize_t n = send(peer->fd, pdu + at, header + padded - at, MSG_NOSIGNAL);
 
 		if (n <= 0)
 			return;
@@ -51,7 +49,7 @@ static void send_pdu(struct peer *peer, uint8_t *bhs, const void *data, uint32_t
 	}
 }
 
-static void answer_header(struct peer *peer, const uint8_t *request, uint8_t opcode, uint8_t *bhs)
+void peer_header(struct peer *peer, const uint8_t *request, uint8_t opcode, uint8_t *bhs)
 {
 	uint32_t cmd_sn = get_be32(request + 24);
 	uint32_t next = cmd_sn + !(request[0] & 0x40);
@@ -62,14 +60,34 @@ static void answer_header(struct peer *peer, const uint8_t *request, uint8_t opc
 	memcpy(bhs + 16, request + 16, 4); /* ITT */
 	put_be32(bhs + 24, peer->stat_sn++);
 	put_be32(bhs + 28, next);
-	put_be32(bhs + 32, next + 63);
+	if (!peer->window_closed)
+		peer->max_cmd_sn = next + 63;
+	put_be32(bhs + 32, peer->max_cmd_sn);
+}
+
+static uint32_t keys_size(const char *keys)
+{
+	const char *at = keys;
+
+	while (*at)
+		at += strlen(at) + 1;
+	return (uint32_t)(at - keys);
+}
+
+static bool has_key(const char *keys, const char *key)
+{
+	for (; *keys; keys += strlen(keys) + 1)
+		if (strcmp(keys, key) == 0)
+			return true;
+	return false;
 }
 
 static void on_login(struct peer *peer, const uint8_t *request)
 {
 	static const char keys[] = "HeaderDigest=None\0DataDigest=None\0InitialR2T=No\0"
 				   "ImmediateData=Yes\0MaxBurstLength=262144\0"
-				   "FirstBurstLength=262144\0MaxRecvDataSegmentLength=262144";
+				   "FirstBurstLength=262144\0MaxRecvDataSegmentLength=262144\0";
+	const char *said = peer->login_keys ? peer->login_keys : keys;
 	char redirect[128];
 	uint8_t bhs[BHS];
 	unsigned csg = request[1] >> 2 & 3, nsg = request[1] & 3;
@@ -83,7 +101,7 @@ static void on_login(struct peer *peer, const uint8_t *request)
 		(void)!send(peer->fd, bhs, sizeof bhs, MSG_NOSIGNAL);
 		return;
 	}
-	answer_header(peer, request, OP_LOGIN_RESPONSE, bhs);
+	peer_header(peer, request, PEER_LOGIN_RESPONSE, bhs);
 	bhs[1] = request[1] & 0xcf;
 	memcpy(bhs + 8, request + 8, 6);
 	put_be16(bhs + 14, 1);
@@ -91,41 +109,42 @@ static void on_login(struct peer *peer, const uint8_t *request)
 	if (peer->redirect_to) {
 		int n = snprintf(redirect, sizeof redirect, "TargetAddress=%s", peer->redirect_to);
 
-		send_pdu(peer, bhs, redirect, (uint32_t)n + 1);
+		peer_send(peer, bhs, redirect, (uint32_t)n + 1);
 		return;
 	}
+	peer_send(peer, bhs, said, csg == 1 ? keys_size(said) : 0);
 	if (request[1] & 0x80 && nsg == 3 && !peer->login_status) {
 		memcpy(peer->isids[peer->logins % 16], request + 8, 6);
 		peer->logins++;
+		peer->header_digest = has_key(said, "HeaderDigest=CRC32C");
 	}
-	send_pdu(peer, bhs, keys, csg == 1 ? sizeof keys : 0);
 }
 
-static void respond(struct peer *peer, const uint8_t *request, uint8_t status, uint8_t key,
-		    uint8_t asc, uint8_t ascq)
+void peer_respond(struct peer *peer, const uint8_t *request, uint8_t status, uint8_t key,
+		  uint8_t asc, uint8_t ascq)
 {
 	uint8_t sense[20] = {0, 18, 0x70, 0, key, 0, 0, 0, 0, 10, 0, 0, 0, 0, asc, ascq};
 	uint8_t bhs[BHS];
 
-	answer_header(peer, request, OP_RESPONSE, bhs);
+	peer_header(peer, request, PEER_RESPONSE, bhs);
 	bhs[3] = status;
-	send_pdu(peer, bhs, sense, status == CHECK_CONDITION ? sizeof sense : 0);
+	peer_send(peer, bhs, sense, status == CHECK_CONDITION ? sizeof sense : 0);
 }
 
-static void data_in(struct peer *peer, const uint8_t *request, const void *data, uint32_t size)
+void peer_data_in(struct peer *peer, const uint8_t *request, const void *data, uint32_t size)
 {
 	uint32_t expected = get_be32(request + 20);
 	uint32_t n = MIN_OF(size, expected);
 	uint8_t bhs[BHS];
 
-	answer_header(peer, request, OP_DATA_IN, bhs);
+	peer_header(peer, request, PEER_DATA_IN, bhs);
 	bhs[1] = 0x81;
 	put_be32(bhs + 20, UINT32_MAX);
 	if (n < expected) {
 		bhs[1] |= 0x02;
 		put_be32(bhs + 44, expected - n);
 	}
-	send_pdu(peer, bhs, data, n);
+	peer_send(peer, bhs, data, n);
 }
 
 static void on_inquiry(struct peer *peer, const uint8_t *request, const uint8_t *cdb)
@@ -138,21 +157,21 @@ static void on_inquiry(struct peer *peer, const uint8_t *request, const uint8_t 
 		data[2] = 6;
 		data[4] = 31;
 		memcpy(data + 8, names, sizeof names);
-		data_in(peer, request, data, 36);
+		peer_data_in(peer, request, data, 36);
 	} else if (cdb[2] == 0x83) {
 		data[1] = 0x83;
 		data[3] = 20;
 		memcpy(data + 4, (uint8_t[]){1, 3, 0, 16, 0x60, 9, 9, 9}, 8);
-		data_in(peer, request, data, 24);
+		peer_data_in(peer, request, data, 24);
 	} else if (cdb[2] == 0xb0) {
 		data[1] = 0xb0;
 		data[3] = 60;
 		put_be32(data + 8, 128);
 		put_be32(data + 20, 1000);
 		put_be32(data + 24, 1);
-		data_in(peer, request, data, 64);
+		peer_data_in(peer, request, data, 64);
 	} else {
-		respond(peer, request, CHECK_CONDITION, 5, 0x24, 0);
+		peer_respond(peer, request, CHECK_CONDITION, 5, 0x24, 0);
 	}
 }
 
@@ -161,16 +180,16 @@ static void on_capacity(struct peer *peer, const uint8_t *request, bool sixteen)
 	uint8_t data[32] = {0};
 
 	if (sixteen && peer->no_capacity16) {
-		respond(peer, request, CHECK_CONDITION, 5, 0x20, 0);
+		peer_respond(peer, request, CHECK_CONDITION, 5, 0x20, 0);
 		return;
 	}
 	put_be64(data, PEER_BLOCKS - 1);
 	put_be32(data + 8, PEER_BLOCK_BYTES);
 	data[14] = 0x80;
 	if (sixteen)
-		data_in(peer, request, data, 32);
+		peer_data_in(peer, request, data, 32);
 	else
-		data_in(peer, request, data + 4, 8);
+		peer_data_in(peer, request, data + 4, 8);
 }
 
 static void on_io(struct peer *peer, const uint8_t *request, const uint8_t *cdb,
@@ -190,18 +209,18 @@ static void on_io(struct peer *peer, const uint8_t *request, const uint8_t *cdb,
 		return;
 	}
 	if (peer->io_status) {
-		respond(peer, request, peer->io_status, 3, 0x11, 0);
+		peer_respond(peer, request, peer->io_status, 3, 0x11, 0);
 		return;
 	}
 	assert(lba * PEER_BLOCK_BYTES + size <= (uint64_t)PEER_BLOCKS * PEER_BLOCK_BYTES);
 	if (read) {
-		data_in(peer, request, peer->disk + lba * PEER_BLOCK_BYTES,
-			peer->short_read ? size / 2 : size);
+		peer_data_in(peer, request, peer->disk + lba * PEER_BLOCK_BYTES,
+			     peer->short_read ? size / 2 : size);
 	} else {
 		/* The tests write no more than goes as immediate data. */
 		assert(get_be24(request + 5) == size);
 		memcpy(peer->disk + lba * PEER_BLOCK_BYTES, data, size);
-		respond(peer, request, GOOD, 0, 0, 0);
+		peer_respond(peer, request, GOOD, 0, 0, 0);
 	}
 }
 
@@ -210,7 +229,7 @@ static void on_mode_sense(struct peer *peer, const uint8_t *request)
 	uint8_t data[4] = {3, 0, 0, 0};
 
 	data[2] = (uint8_t)((peer->write_protected ? 0x80 : 0) | (peer->no_dpofua ? 0 : 0x10));
-	data_in(peer, request, data, sizeof data);
+	peer_data_in(peer, request, data, sizeof data);
 }
 
 static void on_unmap(struct peer *peer, const uint8_t *request, const uint8_t *data)
@@ -220,7 +239,7 @@ static void on_unmap(struct peer *peer, const uint8_t *request, const uint8_t *d
 	assert(get_be16(data) == 22 && get_be16(data + 2) == 16);
 	memset(peer->disk + get_be64(data + 8) * PEER_BLOCK_BYTES, 0,
 	       (size_t)get_be32(data + 16) * PEER_BLOCK_BYTES);
-	respond(peer, request, GOOD, 0, 0, 0);
+	peer_respond(peer, request, GOOD, 0, 0, 0);
 }
 
 static void on_command(struct peer *peer, const uint8_t *request, const uint8_t *data)
@@ -231,12 +250,12 @@ static void on_command(struct peer *peer, const uint8_t *request, const uint8_t 
 	memcpy(peer->last_lun, request + 8, 8);
 	if (cdb[0] != 0x12 && peer->attentions) {
 		peer->attentions--;
-		respond(peer, request, CHECK_CONDITION, 6, 0x29, 0);
+		peer_respond(peer, request, CHECK_CONDITION, 6, 0x29, 0);
 		return;
 	}
 	switch (cdb[0]) {
 	case 0x00:
-		respond(peer, request, GOOD, 0, 0, 0);
+		peer_respond(peer, request, GOOD, 0, 0, 0);
 		break;
 	case 0x12:
 		on_inquiry(peer, request, cdb);
@@ -251,7 +270,7 @@ static void on_command(struct peer *peer, const uint8_t *request, const uint8_t 
 	case 0x35:
 	case 0x91:
 		peer->flushes++;
-		respond(peer, request, GOOD, 0, 0, 0);
+		peer_respond(peer, request, GOOD, 0, 0, 0);
 		break;
 	case 0x42:
 		on_unmap(peer, request, data);
@@ -264,28 +283,31 @@ static void on_command(struct peer *peer, const uint8_t *request, const uint8_t 
 
 static void on_pdu(struct peer *peer, const uint8_t *request, const uint8_t *data)
 {
+	struct peer_pdu pdu = {request, data, get_be24(request + 5)};
 	uint8_t bhs[BHS];
 	unsigned opcode = request[0] & 0x3f;
 
-	if (peer->silent || (peer->mute_all && opcode != OP_LOGIN))
+	if (peer->script && peer->script(peer, &pdu))
+		return;
+	if (peer->silent || (peer->mute_all && opcode != PEER_LOGIN))
 		return;
 	switch (opcode) {
-	case OP_LOGIN:
+	case PEER_LOGIN:
 		on_login(peer, request);
 		break;
-	case OP_COMMAND:
+	case PEER_COMMAND:
 		on_command(peer, request, data);
 		break;
-	case OP_NOP_OUT:
+	case PEER_NOP_OUT:
 		peer->nops++;
-		answer_header(peer, request, OP_NOP_IN, bhs);
+		peer_header(peer, request, PEER_NOP_IN, bhs);
 		put_be32(bhs + 20, UINT32_MAX);
-		send_pdu(peer, bhs, NULL, 0);
+		peer_send(peer, bhs, NULL, 0);
 		break;
-	case OP_LOGOUT:
+	case PEER_LOGOUT:
 		peer->logouts++;
-		answer_header(peer, request, OP_LOGOUT_RESPONSE, bhs);
-		send_pdu(peer, bhs, NULL, 0);
+		peer_header(peer, request, PEER_LOGOUT_RESPONSE, bhs);
+		peer_send(peer, bhs, NULL, 0);
 		break;
 	default:
 		break;
@@ -304,12 +326,16 @@ static void on_input(void *arg, uint32_t ready)
 	}
 	peer->have += (uint32_t)n;
 	while (peer->fd >= 0 && peer->have - at >= BHS) {
-		uint32_t size = get_be24(peer->input + at + 5);
-		uint32_t whole = BHS + ((size + 3) & ~3U);
+		const uint8_t *bhs = peer->input + at;
+		uint32_t header = BHS + (peer->header_digest ? 4 : 0);
+		uint32_t whole = header + ((get_be24(bhs + 5) + 3) & ~3U);
+		uint8_t digest[4];
 
 		if (peer->have - at < whole)
 			break;
-		on_pdu(peer, peer->input + at, peer->input + at + BHS);
+		put_digest(digest, crc32c(0, bhs, BHS));
+		assert(!peer->header_digest || memcmp(digest, bhs + BHS, 4) == 0);
+		on_pdu(peer, bhs, bhs + header);
 		at += whole;
 	}
 	if (peer->fd >= 0) {
@@ -330,6 +356,7 @@ static void on_accept(void *arg, uint32_t ready)
 	peer->connections++;
 	peer->have = 0;
 	peer->stat_sn = 1;
+	peer->header_digest = false;
 	peer->watch = (struct loop_watch){.fd = peer->fd, .fn = on_input, .arg = peer};
 	assert(loop_watch_add(peer->loop, &peer->watch, EPOLLIN) == 0);
 }

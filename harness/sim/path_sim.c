@@ -65,6 +65,7 @@ static void end_refused(struct sim_path *path)
 		pio->done(pio);
 		pio = next;
 	}
+	sim_raw_end(&path->raw_refused, &path->raw_refused_tail, PATH_NOT_SENT);
 }
 
 static void account_end(struct sim_path *path, const struct path_io *pio)
@@ -89,8 +90,12 @@ static void abandon_session(struct sim_path *path)
 	     command = TAILQ_NEXT(command, entry)) {
 		if (command->pio)
 			append(&path->lost_tail, command->pio);
+		if (command->raw)
+			sim_raw_append(&path->raw_lost_tail, command->raw);
 		command->pio = NULL;
+		command->raw = NULL;
 	}
+	path->raw_in_flight = 0;
 	sim_session_detach(session);
 }
 
@@ -106,6 +111,7 @@ static void end_lost(struct sim_path *path)
 		pio->result = PATH_LOST;
 		pio->done(pio);
 	}
+	sim_raw_end(&path->raw_lost, &path->raw_lost_tail, PATH_LOST);
 }
 
 static void on_later(void *arg)
@@ -158,7 +164,9 @@ static uint64_t oldest_submit_ns(const struct sim_path *path)
 	const struct sim_command *oldest = TAILQ_FIRST(&path->session->active);
 
 	/* With nothing in flight the next I/O begins now at the earliest. */
-	return oldest ? oldest->pio->submit_ns : loop_now_ns(path->path.loop);
+	if (!oldest)
+		return loop_now_ns(path->path.loop);
+	return oldest->pio ? oldest->pio->submit_ns : oldest->raw->submit_ns;
 }
 
 static void set_tick(struct sim_path *path)
@@ -255,7 +263,9 @@ void sim_path_answered(struct sim_path *path, struct sim_command *command)
 
 	sim_path_enter(path);
 	sim_path_heard(path);
-	if (!pio) {
+	if (command->raw) {
+		sim_raw_answered(command);
+	} else if (!pio) {
 		identification_answered(path, command);
 	} else {
 		sim_result_take(pio, &command->task);
@@ -352,6 +362,7 @@ static const struct path_ops sim_ops = {
     .name = "sim",
     .connect = sim_connect,
     .submit = sim_submit,
+    .command = sim_raw_submit,
     .disconnect = sim_disconnect,
     .free = sim_free,
 };
@@ -415,6 +426,8 @@ int path_new_sim(struct loop *loop, const struct path_config *config, struct sim
 	path->target = target;
 	path->refused_tail = &path->refused;
 	path->lost_tail = &path->lost;
+	path->raw_refused_tail = &path->raw_refused;
+	path->raw_lost_tail = &path->raw_lost;
 	loop_task_init(&path->later, on_later, path);
 	loop_timer_init(&path->tick, on_tick, path);
 	loop_timer_init(&path->pause, sim_probe_send, path);

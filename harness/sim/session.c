@@ -45,7 +45,8 @@ static void login_arrived(struct sim_message *message)
 
 int sim_session_open(struct sim_path *path, struct sim_session **ret_session)
 {
-	unsigned count = path->path.config.max_in_flight + 1; /* and one to identify with */
+	/* One to identify with serves as a raw one later. */
+	unsigned count = path->path.config.max_in_flight + PATH_COMMANDS_MAX;
 	struct sim_session *session = calloc(1, sizeof *session);
 
 	if (!session)
@@ -83,6 +84,7 @@ struct sim_command *sim_session_command(struct sim_session *session)
 	TAILQ_INSERT_TAIL(&session->active, command, entry);
 	memset(command->task.cdb, 0, sizeof command->task.cdb);
 	command->pio = NULL;
+	command->raw = NULL;
 	command->send_bytes = 0;
 	command->task.edtl_bytes = 0;
 	return command;
@@ -93,6 +95,7 @@ void sim_command_free(struct sim_command *command)
 	assert(command->place == SIM_IDLE && !command->message.crossing && !command->task.in_buf);
 	command->out = buf_unref(command->out);
 	command->pio = NULL;
+	command->raw = NULL;
 	TAILQ_REMOVE(&command->session->active, command, entry);
 	TAILQ_INSERT_TAIL(&command->session->free, command, entry);
 }
@@ -149,7 +152,9 @@ static bool receive_data(struct sim_command *command)
 {
 	if (command->send_bytes == 0)
 		return true;
-	if (command->pio->op == IO_UNMAP) {
+	if (command->raw) {
+		command->out_iov.iov_base = command->out->data; /* copied when it was sent */
+	} else if (command->pio->op == IO_UNMAP) {
 		command->out_iov.iov_base = command->unmap;
 	} else {
 		command->out = buf_new(command->session->link->pool, command->send_bytes);

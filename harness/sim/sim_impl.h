@@ -75,8 +75,9 @@ struct sim_command {
 	enum sim_place place;
 	struct sim_message message; /* the request, then the answer */
 	struct scsi_task task;
-	struct path_io *pio; /* NULL: identification */
-	uint32_t send_bytes; /* data-out that goes with the request */
+	struct path_io *pio;	  /* NULL: identification, or a raw command */
+	struct path_command *raw; /* NULL: the others */
+	uint32_t send_bytes;	  /* data-out that goes with the request */
 	struct buf *out;
 	struct iovec out_iov;
 	uint8_t unmap[SIM_UNMAP_LIST_BYTES];
@@ -113,6 +114,13 @@ void sim_session_ping(struct sim_session *session);
 uint32_t sim_data_bytes(const struct path *path, const struct path_io *pio);
 void sim_cdb_build(struct sim_command *command, const struct path *path);
 void sim_result_take(struct path_io *pio, const struct scsi_task *task);
+
+/* ---- path_command.c: raw commands ---- */
+
+void sim_raw_submit(struct path *path, struct path_command *raw);
+void sim_raw_answered(struct sim_command *command); /* frees it */
+void sim_raw_append(struct path_command ***tail, struct path_command *raw);
+void sim_raw_end(struct path_command **list, struct path_command ***tail, enum path_result result);
 
 /* ---- login.c ---- */
 
@@ -163,6 +171,9 @@ struct sim_path {
 	/* linked by path_io.next */
 	struct path_io *refused, **refused_tail;
 	struct path_io *lost, **lost_tail;
+	struct path_command *raw_refused, **raw_refused_tail;
+	struct path_command *raw_lost, **raw_lost_tail;
+	unsigned raw_in_flight;
 
 	/* guards against path_free from within a callback */
 	unsigned depth;

@@ -163,40 +163,52 @@ static bool continue_with_sync(struct iscsi_path *p, struct iscsi_slot *slot)
 	return true; /* ends as lost */
 }
 
-static void take_sense(struct path_io *pio, uint8_t key, unsigned ascq)
+bool iscsi_answer_take(struct iscsi_answer *ret_answer, int status, const struct scsi_task *task)
 {
-	pio->result = PATH_SENSE;
-	pio->sense_key = key;
-	pio->asc = (uint8_t)(ascq >> 8);
-	pio->ascq = (uint8_t)ascq;
+	struct iscsi_answer answer = {.result = PATH_OK, .scsi_status = (uint8_t)status};
+
+	switch (status) {
+	case SCSI_STATUS_GOOD:
+	case SCSI_STATUS_CONDITION_MET:
+		break;
+	case SCSI_STATUS_CHECK_CONDITION:
+		answer.result = PATH_SENSE;
+		answer.sense_key = (uint8_t)task->sense.key;
+		answer.asc = (uint8_t)((unsigned)task->sense.ascq >> 8);
+		answer.ascq = (uint8_t)task->sense.ascq;
+		break;
+	case SCSI_STATUS_CANCELLED:
+	case SCSI_STATUS_ERROR:
+	case SCSI_STATUS_TIMEOUT:
+		return false;
+	default:
+		answer.result = PATH_STATUS;
+		break;
+	}
+	*ret_answer = answer;
+	return true;
 }
 
 /* Fills PIO's result; false when there is none because the session ended. */
 static bool take_status(struct path_io *pio, int status, const struct scsi_task *task)
 {
 	bool short_data = task->residual_status == SCSI_RESIDUAL_UNDERFLOW && task->residual;
+	struct iscsi_answer answer;
 
-	pio->scsi_status = (uint8_t)status;
-	pio->sense_key = pio->asc = pio->ascq = 0;
-	switch (status) {
-	case SCSI_STATUS_GOOD:
-	case SCSI_STATUS_CONDITION_MET:
-		pio->result = PATH_OK;
-		/* GOOD for less than was asked is no success; nothing says which part came. */
-		if (short_data && (pio->op == IO_READ || pio->op == IO_WRITE))
-			take_sense(pio, KEY_ABORTED, ASC_DATA_PHASE_ERROR << 8);
-		return true;
-	case SCSI_STATUS_CHECK_CONDITION:
-		take_sense(pio, (uint8_t)task->sense.key, (unsigned)task->sense.ascq);
-		return true;
-	case SCSI_STATUS_CANCELLED:
-	case SCSI_STATUS_ERROR:
-	case SCSI_STATUS_TIMEOUT:
+	if (!iscsi_answer_take(&answer, status, task))
 		return false;
-	default:
-		pio->result = PATH_STATUS;
-		return true;
+	/* GOOD for less than was asked is no success; nothing says which part came. */
+	if (answer.result == PATH_OK && short_data && (pio->op == IO_READ || pio->op == IO_WRITE)) {
+		answer.result = PATH_SENSE;
+		answer.sense_key = KEY_ABORTED;
+		answer.asc = ASC_DATA_PHASE_ERROR;
 	}
+	pio->result = answer.result;
+	pio->scsi_status = answer.scsi_status;
+	pio->sense_key = answer.sense_key;
+	pio->asc = answer.asc;
+	pio->ascq = answer.ascq;
+	return true;
 }
 
 /* COMMAND_DATA may be NULL; the slot has all that is needed. */

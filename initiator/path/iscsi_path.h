@@ -54,6 +54,21 @@ struct iscsi_slot {
 
 SLIST_HEAD(iscsi_slot_list, iscsi_slot);
 
+/* A raw command in flight; in an array of its own. */
+struct iscsi_raw {
+	struct scsi_task task;
+	struct scsi_iovec iov;
+	struct iscsi_path *owner;
+	struct path_command *command; /* NULL: free */
+};
+
+/* How a command has ended. */
+struct iscsi_answer {
+	enum path_result result;
+	uint8_t scsi_status;
+	uint8_t sense_key, asc, ascq;
+};
+
 struct iscsi_probe {
 	unsigned step;
 	unsigned attentions;
@@ -101,6 +116,10 @@ struct iscsi_path {
 	struct path_io *answered, **answered_tail;
 	struct path_io *refused, **refused_tail;
 
+	struct iscsi_raw raws[PATH_COMMANDS_MAX];
+	struct path_command *raw_answered, **raw_answered_tail;
+	struct path_command *raw_refused, **raw_refused_tail;
+
 	struct iscsi_probe probe;
 };
 
@@ -137,5 +156,16 @@ void iscsi_path_submit(struct path *path, struct path_io *pio);
 void iscsi_path_deliver(struct iscsi_path *p);
 void iscsi_path_end_refused(struct iscsi_path *p);
 void iscsi_path_end_lost(struct iscsi_path *p);
+/* Fills *RET_ANSWER; false when there is no answer because the session ended. */
+bool iscsi_answer_take(struct iscsi_answer *ret_answer, int status, const struct scsi_task *task);
+
+/* command.c: the same for raw commands */
+void command_init(struct iscsi_path *p);
+void command_submit(struct path *path, struct path_command *command);
+void command_deliver(struct iscsi_path *p);
+void command_end_refused(struct iscsi_path *p);
+void command_end_lost(struct iscsi_path *p);
+/* The longest that one has been waiting for its answer. */
+uint64_t command_waiting_ns(const struct iscsi_path *p, uint64_t now);
 
 #endif

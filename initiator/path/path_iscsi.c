@@ -50,8 +50,11 @@ void iscsi_path_teardown(struct iscsi_path *p, bool hard)
 	session_close(p, hard);
 	p->lost = p->redirected = p->identified = false;
 	iscsi_path_deliver(p); /* answered before the end came: these count */
+	command_deliver(p);
 	iscsi_path_end_lost(p);
+	command_end_lost(p);
 	iscsi_path_end_refused(p);
+	command_end_refused(p);
 }
 
 /* Refused I/O, and the failure of a start that was over before it began. */
@@ -61,6 +64,7 @@ static void on_later(void *arg)
 
 	iscsi_path_enter(p);
 	iscsi_path_end_refused(p);
+	command_end_refused(p);
 	if (p->lost) {
 		char why[sizeof p->why];
 
@@ -138,6 +142,7 @@ static const struct path_ops iscsi_ops = {
     .name = "iscsi",
     .connect = iscsi_connect,
     .submit = iscsi_path_submit,
+    .command = command_submit,
     .disconnect = iscsi_disconnect_path,
     .free = iscsi_free,
 };
@@ -205,6 +210,7 @@ int path_new_iscsi(struct loop *loop, const struct path_config *config, struct p
 	p->path.loop = loop;
 	p->answered_tail = &p->answered;
 	p->refused_tail = &p->refused;
+	command_init(p);
 	SLIST_INIT(&p->free_slots);
 	for (unsigned i = p->path.config.max_in_flight; i-- > 0;) {
 		p->slots[i].owner = p;

@@ -105,6 +105,7 @@ static void session_settle(struct iscsi_path *p)
 		p->last_answer_ns = loop_now_ns(p->path.loop);
 	}
 	iscsi_path_deliver(p);
+	command_deliver(p);
 	if (p->redirected && !p->lost)
 		follow_redirect(p);
 	if (p->lost) {
@@ -308,6 +309,14 @@ static void keep_alive(struct iscsi_path *p, uint64_t now)
 		loop_task_queue(p->path.loop, &p->flush);
 }
 
+/* How long the oldest command has been without an answer. */
+static uint64_t waiting_ns(const struct iscsi_path *p, uint64_t now)
+{
+	uint64_t io = p->oldest ? now - p->oldest->submit_ns : 0;
+
+	return MAX_OF(io, command_waiting_ns(p, now));
+}
+
 void session_tick(void *arg)
 {
 	struct iscsi_path *p = arg;
@@ -321,8 +330,8 @@ void session_tick(void *arg)
 	if (p->phase != ISCSI_UP) {
 		text_duration(text, sizeof text, (double)c->login_timeout_ns);
 		session_lose(p, "no login within %s: timed out%s", text, doing(p));
-	} else if (p->oldest && now - p->oldest->submit_ns >= c->io_timeout_ns) {
-		text_duration(text, sizeof text, (double)(now - p->oldest->submit_ns));
+	} else if (waiting_ns(p, now) >= c->io_timeout_ns) {
+		text_duration(text, sizeof text, (double)waiting_ns(p, now));
 		session_lose(p, "no answer to a command for %s", text);
 	} else {
 		keep_alive(p, now);

@@ -24,7 +24,7 @@ static uint64_t with_jitter(struct mpio *m, uint64_t delay_ns)
 static bool others_left(const struct mpio *m, const struct mpio_req *req)
 {
 	for (unsigned i = 0; i < m->count; i++)
-		if (m->views[i].usable && !(req->avoid >> i & 1))
+		if (m->views[i].able && !(req->avoid >> i & 1))
 			return true;
 	return false;
 }
@@ -141,14 +141,11 @@ void mpio_answered(struct path_io *pio)
 {
 	struct mpio_req *req = pio->owner;
 	struct mpio *m = req->mpio;
-	struct mpio_path_view *view = &m->views[req->path];
 
 	/* Exactly once: a second answer, or one for an io that has ended, is a broken path kind. */
-	assert(req->state == REQ_SENT && view->in_flight > 0);
+	assert(req->state == REQ_SENT);
 	m->depth++;
-	view->in_flight--;
-	view->in_flight_bytes -= req->length_bytes;
-	mpio_view_refresh(m, req->path);
+	mpio_view_answered(m, req->path, req->length_bytes);
 	if (m->freeing && pio->result != PATH_OK)
 		mpio_finish(m, req, -ENODEV);
 	else

@@ -254,36 +254,34 @@ static int choose(struct mpio *m, const struct mpio_req *req)
 {
 	const struct mpio_path_view *views = m->views;
 	struct mpio_path_view masked[MPIO_MAX_PATHS];
+	struct mpio_ask ask = {req->offset_bytes, req->length_bytes, loop_now_ns(m->loop)};
 	bool others = false;
 
-	if (req->same_path && views[req->path].usable && !views[req->path].full)
+	if (req->same_path && views[req->path].able && !views[req->path].full)
 		return (int)req->path;
 	if (req->avoid) {
 		memcpy(masked, views, m->count * sizeof *masked);
 		for (unsigned i = 0; i < m->count; i++) {
 			if (req->avoid >> i & 1)
-				masked[i].usable = false;
-			others |= masked[i].usable;
+				masked[i].able = false;
+			others |= masked[i].able;
 		}
-		if (others)
+		if (others) {
+			mpio_rank_views(masked, m->count, m->policy->all_ranks);
 			views = masked;
+		}
 	}
-	return m->policy->select(m->policy_state, views, m->count, req->length_bytes);
+	return m->policy->select(m->policy_state, views, m->count, &ask);
 }
 
 static void send(struct mpio *m, struct mpio_req *req, unsigned path)
 {
-	struct mpio_path_view *view = &m->views[path];
-
-	assert(view->usable && !view->full);
+	mpio_view_sent(m, path, req->length_bytes);
 	unqueue(m, req);
 	req->state = REQ_SENT;
 	req->path = path;
 	req->same_path = false;
 	req->sent_ns = loop_now_ns(m->loop);
-	view->in_flight++;
-	view->in_flight_bytes += req->length_bytes;
-	mpio_view_refresh(m, path);
 	path_submit(m->paths[path]->path, &req->pio);
 }
 

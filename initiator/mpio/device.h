@@ -69,6 +69,8 @@ struct mpio_path {
 	struct path_machine machine;
 	struct loop_timer reconnect;
 	struct mpio_req_list lost;
+	struct mpio_load own_load, *load; /* `load`: own_load, or the host's */
+	uint8_t rank;			  /* enum mpio_rank, summed; 0 until more is known */
 	unsigned depth_limit;
 	bool failing; /* I/O came back lost; the DOWN event is on its way */
 	bool drop;    /* MPIO itself gives the login up, from its task */
@@ -85,6 +87,7 @@ struct mpio {
 
 	struct mpio_path *paths[MPIO_MAX_PATHS];
 	struct mpio_path_view views[MPIO_MAX_PATHS];
+	struct host_load *loads; /* NULL: not shared */
 	unsigned count, up_count;
 	unsigned available; /* views usable and not full */
 	const struct mpio_policy *policy;
@@ -138,8 +141,14 @@ void mpio_fence(struct mpio *m, struct mpio_req *req);
 void mpio_unfence(struct mpio *m, struct mpio_req *req);
 bool mpio_fence_blocks(const struct mpio *m, const struct mpio_req *req);
 
+/* views.c */
+/* Sets `usable` of all from `able` and `rank`. */
+void mpio_rank_views(struct mpio_path_view *views, unsigned count, bool all_ranks);
+void mpio_view_refresh(struct mpio *m, unsigned path); /* its state, rank or room has changed */
+void mpio_view_sent(struct mpio *m, unsigned path, uint64_t bytes);
+void mpio_view_answered(struct mpio *m, unsigned path, uint64_t bytes);
+
 /* paths.c */
-void mpio_view_refresh(struct mpio *m, unsigned path);
 void mpio_path_event(void *arg, struct path *path, enum path_event event, const char *why);
 void mpio_path_reconnect(void *arg);
 void mpio_drop_path(struct mpio *m, unsigned path, const char *why);

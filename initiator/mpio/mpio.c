@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "initiator/mpio/device.h"
+#include "initiator/mpio/host_load.h"
 
 static const struct io_layer_ops mpio_layer_ops = {.name = "mpio", .submit = mpio_submit};
 
@@ -77,7 +78,7 @@ int mpio_new(struct loop *loop, const struct mpio_config *config, const char *na
 	m->loop = loop;
 	m->policy = policy;
 	take_config(m, config);
-	policy->init(m->policy_state, &m->config);
+	policy->init(m->policy_state, &m->config, NULL);
 	snprintf(m->name, sizeof m->name, "%s", name);
 	rng_init(&m->rng, seed, rng_stream_of(name));
 	m->incoming_tail = &m->incoming;
@@ -108,6 +109,13 @@ int mpio_add_path(struct mpio *mpio, struct path *path)
 	p = calloc(1, sizeof *p);
 	if (!p)
 		return -ENOMEM;
+	p->load = &p->own_load;
+	if (mpio->loads)
+		p->load = host_load_of(mpio->loads, path->config.portal ? path->config.portal : "");
+	if (!p->load) {
+		free(p);
+		return -ENOMEM;
+	}
 	p->mpio = mpio;
 	p->path = path;
 	p->index = mpio->count;
@@ -116,8 +124,15 @@ int mpio_add_path(struct mpio *mpio, struct path *path)
 	loop_timer_init(&p->reconnect, mpio_path_reconnect, p);
 	path->config.event = mpio_path_event;
 	path->config.arg = p;
+	mpio->views[p->index].load = p->load;
 	mpio->paths[mpio->count++] = p;
 	return 0;
+}
+
+void mpio_share_loads(struct mpio *mpio, struct host_load *loads)
+{
+	assert(mpio->count == 0);
+	mpio->loads = loads;
 }
 
 void mpio_on_event(struct mpio *mpio, void (*fn)(void *arg, const struct mpio_event *event),

@@ -79,20 +79,56 @@ struct mpio_event {
 };
 
 /* ---- policies: one file each, pure ---- */
-struct mpio_path_view {
-	bool usable; /* up */
-	bool full;   /* at its queue depth: usable again when an I/O is answered */
+
+/* What is on its way over one portal from all devices of a host (host_load.h). */
+struct mpio_load {
 	unsigned in_flight;
 	uint64_t in_flight_bytes;
 };
+
+/* How good a path's access to the unit is; lower is better.  The lowest bit says degraded. */
+enum mpio_rank {
+	MPIO_RANK_OPTIMIZED = 0,
+	MPIO_RANK_LBA_DEPENDENT = 2,
+	MPIO_RANK_NON_OPTIMIZED = 4,
+	MPIO_RANK_DEGRADED = 1,	   /* added to the above */
+	MPIO_RANK_NOT_PRIMARY = 8, /* added while the path is outside a configured primary set */
+};
+
+struct mpio_path_view {
+	bool usable;  /* able, and of the lowest rank among the able ones (or policy->all_ranks) */
+	bool full;    /* at its queue depth: usable again when an I/O is answered */
+	bool able;    /* up: I/O may be sent */
+	uint8_t rank; /* enum mpio_rank, summed */
+	uint16_t member;     /* target port group: the member whose port it is; 0: not told */
+	uint16_t throughput; /* relative, of the configuration */
+	uint32_t weight;     /* of the configuration */
+	unsigned in_flight;  /* of this device */
+	uint64_t in_flight_bytes;
+	const struct mpio_load *load; /* of the whole host; never NULL */
+};
+
+/* One request that needs a path. */
+struct mpio_ask {
+	uint64_t offset_bytes, length_bytes;
+	uint64_t now_ns;
+};
+struct slice_map;
+
 struct mpio_policy {
 	const char *name;
 	const char *help;
 	size_t state_bytes; /* zeroed at start */
-	void (*init)(void *state, const struct mpio_config *config);
-	/* The path for the next io of BYTES; -1 when none is usable. */
+	bool all_ranks;	    /* shown every able path as usable; heeds `rank` itself */
+	bool needs_slices;  /* the slice map is to be fetched */
+	void (*init)(void *state, const struct mpio_config *config, const struct slice_map *slices);
+	/* The path for the request; -1 when none is usable, or none that is not full. */
 	int (*select)(void *state, const struct mpio_path_view *paths, unsigned count,
-		      uint64_t bytes);
+		      const struct mpio_ask *ask);
+	/* What PATH has answered with success after SERVICE_NS, counted before the views are: the
+	 * request is still in them.  May be NULL. */
+	void (*answered)(void *state, const struct mpio_path_view *paths, unsigned path,
+			 uint64_t sent_ns, uint64_t now_ns);
 };
 const struct mpio_policy *mpio_policy_find(const char *name);
 
@@ -105,6 +141,11 @@ void mpio_path_config(const struct mpio_config *config, struct path_config *out)
 int mpio_add_path(struct mpio *mpio, struct path *path);
 void mpio_on_event(struct mpio *mpio, void (*fn)(void *arg, const struct mpio_event *event),
 		   void *arg);
+
+/* Counts what is on its way over each portal together with the other devices that share LOADS:
+ * those of one host.  Before the first path; LOADS outlives the device. */
+struct host_load;
+void mpio_share_loads(struct mpio *mpio, struct host_load *loads);
 
 /* Connects every path; READY is called once, when every path is up, or when SETTLE_NS have passed
  * with at least one up (status 0), or without any (-ENODEV, ERR of the last failure). */

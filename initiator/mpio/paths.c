@@ -10,19 +10,6 @@
 #include "base/bytes.h"
 #include "initiator/mpio/device.h"
 
-void mpio_view_refresh(struct mpio *m, unsigned path)
-{
-	struct mpio_path_view *view = &m->views[path];
-	const struct mpio_path *p = m->paths[path];
-	bool was = view->usable && !view->full;
-	bool is;
-
-	view->usable = p->machine.state == MPIO_PATH_UP && !p->failing && !p->drop;
-	view->full = view->in_flight >= p->depth_limit;
-	is = view->usable && !view->full;
-	m->available = m->available - was + is;
-}
-
 static void tell(struct mpio *m, const struct mpio_path *p, const struct path_output *out,
 		 unsigned reissued, const char *why)
 {
@@ -132,6 +119,7 @@ static void came_up(struct mpio_path *p)
 		return;
 	}
 	learn(m, &p->path->identity);
+	m->views[p->index].member = p->path->identity.target_port_group;
 	p->ledger.logins++;
 	p->depth_limit = (unsigned)m->config.queue_depth;
 	p->failing = false;

@@ -10,7 +10,7 @@ struct failover_only {
 	unsigned preferred, active;
 };
 
-static void init(void *state, const struct mpio_config *config)
+static void init(void *state, const struct mpio_config *config, const struct slice_map *slices)
 {
 	struct failover_only *fo = state;
 
@@ -19,7 +19,7 @@ static void init(void *state, const struct mpio_config *config)
 }
 
 static int select_path(void *state, const struct mpio_path_view *paths, unsigned count,
-		       uint64_t bytes)
+		       const struct mpio_ask *ask)
 {
 	struct failover_only *fo = state;
 

@@ -12,7 +12,7 @@ struct round_robin {
 	uint64_t rr_ios;
 };
 
-static void init(void *state, const struct mpio_config *config)
+static void init(void *state, const struct mpio_config *config, const struct slice_map *slices)
 {
 	struct round_robin *rr = state;
 
@@ -21,7 +21,7 @@ static void init(void *state, const struct mpio_config *config)
 }
 
 static int select_path(void *state, const struct mpio_path_view *paths, unsigned count,
-		       uint64_t bytes)
+		       const struct mpio_ask *ask)
 {
 	struct round_robin *rr = state;
 	unsigned at = rr->current;

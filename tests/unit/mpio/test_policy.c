@@ -16,12 +16,14 @@
 #include "initiator/mpio/policy.h"
 #include "initiator/mpio/retry.h"
 
+static const struct mpio_ask some_ask = {.length_bytes = 4096};
+
 static void *policy_state(const struct mpio_policy *policy, const struct mpio_config *config)
 {
 	void *state = calloc(1, policy->state_bytes);
 
 	assert_non_null(state);
-	policy->init(state, config);
+	policy->init(state, config, NULL);
 	return state;
 }
 
@@ -53,7 +55,8 @@ static void round_robin_is_exact(void **unused)
 		struct mpio_path_view views[4] = {{true}, {true}, {true}, {true}};
 
 		for (uint64_t i = 0; i < 4 * grains[g] * 5; i++)
-			assert_int_equal(policy->select(state, views, 4, 4096), i / grains[g] % 4);
+			assert_int_equal(policy->select(state, views, 4, &some_ask),
+					 i / grains[g] % 4);
 		free(state);
 	}
 }
@@ -66,15 +69,15 @@ static void round_robin_passes_over(void **unused)
 	struct mpio_path_view views[3] = {{true}, {false}, {.usable = true, .full = true}};
 
 	for (unsigned i = 0; i < 6; i++)
-		assert_int_equal(policy->select(state, views, 3, 512), 0);
+		assert_int_equal(policy->select(state, views, 3, &some_ask), 0);
 	views[1].usable = true;
-	assert_int_equal(policy->select(state, views, 3, 512), 1);
-	assert_int_equal(policy->select(state, views, 3, 512), 1);
-	assert_int_equal(policy->select(state, views, 3, 512), 0);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 1);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 1);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 0);
 	views[0].usable = views[1].usable = false;
-	assert_int_equal(policy->select(state, views, 3, 512), -1);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), -1);
 	views[2].full = false;
-	assert_int_equal(policy->select(state, views, 3, 512), 2);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 2);
 	free(state);
 }
 
@@ -85,17 +88,17 @@ static void failover_only_fails_back(void **unused)
 	void *state = policy_state(policy, &config);
 	struct mpio_path_view views[3] = {{true}, {true}, {true}};
 
-	assert_int_equal(policy->select(state, views, 3, 512), 1);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 1);
 	views[1].full = true; /* full is waited for */
-	assert_int_equal(policy->select(state, views, 3, 512), -1);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), -1);
 	views[1] = (struct mpio_path_view){0};
-	assert_int_equal(policy->select(state, views, 3, 512), 2);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 2);
 	views[2].usable = false;
-	assert_int_equal(policy->select(state, views, 3, 512), 0);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 0);
 	views[2].usable = true; /* no preferred one: stays */
-	assert_int_equal(policy->select(state, views, 3, 512), 0);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 0);
 	views[1].usable = true;
-	assert_int_equal(policy->select(state, views, 3, 512), 1);
+	assert_int_equal(policy->select(state, views, 3, &some_ask), 1);
 	free(state);
 }
 

@@ -119,6 +119,8 @@ struct mpio {
 	void *ready_arg;
 	void (*event_fn)(void *arg, const struct mpio_event *event);
 	void *event_arg;
+	void (*track_fn)(void *arg, const struct mpio_track *track);
+	void *track_arg;
 	char last_why[256];
 };
 

@@ -142,6 +142,13 @@ void mpio_on_event(struct mpio *mpio, void (*fn)(void *arg, const struct mpio_ev
 	mpio->event_arg = arg;
 }
 
+void mpio_on_track(struct mpio *mpio, void (*fn)(void *arg, const struct mpio_track *track),
+		   void *arg)
+{
+	mpio->track_fn = fn;
+	mpio->track_arg = arg;
+}
+
 void mpio_start(struct mpio *mpio, uint64_t settle_ns,
 		void (*ready)(void *arg, int status, const char *why), void *arg)
 {

@@ -6,11 +6,36 @@
  *
  * Promises
  *  - every io ends exactly once (asserted);
- *  - an io is re-issued only after the path it was on has been torn down (its socket is closed);
- *    a write whose path died may have been executed: while its outcome is unknown no other io of
- *    this device to an overlapping range is sent, so re-issue cannot overtake a newer write;
  *  - with no path left, I/O waits at most no_path_ns, then ends with -ENODEV;
- *  - no order is promised between ios in flight together.
+ *  - no order is promised between ios in flight together; once all of them have ended, the content
+ *    of their ranges stays what it is until somebody writes again (see the fence);
+ *  - a write that ended with an error may have been executed, but not after a write that was
+ *    submitted later and ended with success.
+ *
+ * The fence: why a lost write never destroys a newer one.  A write (or unmap) whose path was lost
+ * may still be executed at any time, until the target has ended the I_T nexus it was sent on: its
+ * bytes may sit in a relay, in a black hole, in the target's own socket.  Its re-issue carries the
+ * same bytes, so that one goes out at once, elsewhere, and ends the caller's io; the old one
+ * executed late changes nothing then.  What would be destroyed is a write of OTHER bytes to the
+ * same blocks.  So for each lost write its range is kept (also after the io has ended, with success
+ * or with -ENODEV) until the old nexus is proved dead, and until then
+ *  - no other write or unmap that overlaps the range is sent; a later lost write of the same blocks
+ *    waits, too: the older goes first;
+ *  - the re-issue itself waits for overlapping writes that are still in flight on healthy paths.
+ * Reads wait for nothing.  The proofs, tried from the moment of the loss:
+ *  1. the path itself has logged in again, with its ISID to its target portal group: a target ends
+ *     the old session and its tasks before it answers (session reinstatement, RFC 7143 6.3.5);
+ *  2. a login with the lost path's name and ISID through another path's portal in the same target
+ *     portal group has succeeded (path_ops.fence): the same reinstatement;
+ *  3. neither is possible: fence_hold_ns after the loss, and only when a request waits for it,
+ *     LOGICAL UNIT RESET through any other path has ended all tasks of the unit.  This one assumes
+ *     that by then no byte of the old connection is still on its way: it was closed with a reset,
+ *     and fence_hold_ns stands for the longest life of a segment in the network; a relay that
+ *     hoards data for longer breaks it.
+ * `fence: strict` takes 1 and 2 only (and waits for as long as it takes), `reset` all three, `none`
+ * keeps no ranges, as dm-multipath does: a write that comes late may destroy a newer one.
+ * The ranges live as long as the device: at most fence_limit of them; writes wait when there could
+ * be more.
  *
  * Threading: the loop's thread.
  */
@@ -34,22 +59,65 @@ struct mpio_config {
 	int policy;		 /* index into mpio_policy_names */
 	uint64_t rr_ios;	 /* round-robin: I/Os before the next path, default 1 */
 	uint64_t preferred_path; /* failover-only */
-	uint64_t no_path_ns;	 /* how long I/O waits for a path, default 20 s (PDORemovePeriod) */
+	const char *no_path;	 /* "fail", "queue" or "queue 20s": mpio_config_check makes of it */
+	uint64_t no_path_ns;	 /* how long I/O waits for a path; 0: not at all; MPIO_FOREVER */
 	uint64_t reconnect_min_ns, reconnect_max_ns; /* back-off, default 250 ms .. 4 s */
 	uint64_t io_timeout_ns, keepalive_ns, tcp_user_timeout_ns, login_timeout_ns;
 	uint64_t max_retries; /* BUSY, unit attention and the like on one io, default 30 */
 	uint64_t queue_depth; /* per path, default 128 */
+
+	int fence;		     /* enum mpio_fence_mode */
+	uint64_t fence_hold_ns;	     /* default 5 s */
+	uint64_t fence_limit;	     /* ranges kept, default 8192 */
+	bool fence_unknown_group;    /* proof 2 also where no portal group is told */
+	bool alua_explicit;	     /* SET TARGET PORT GROUPS when no path is optimized */
+	uint64_t alua_poll_ns;	     /* REPORT TARGET PORT GROUPS at least that often; 0: never */
+	uint64_t transition_ns;	     /* longest ALUA transition, unless told; default 60 s */
+	uint64_t marginal_errors;    /* marks that make a path degraded; 0: none is */
+	uint64_t marginal_forget_ns; /* one mark is forgotten after that long; default 20 s */
+	uint64_t failback_delay_ns;  /* a path that returns carries I/O in an emergency only */
 };
+enum { MPIO_FENCE_RESET, MPIO_FENCE_STRICT, MPIO_FENCE_NONE };
+#define MPIO_FOREVER UINT64_MAX
 extern const struct cfg_schema mpio_schema;
+/* After decoding: what the schema cannot check or fill in. */
+void mpio_config_check(struct cfg *cfg, struct mpio_config *config);
 extern const char *const mpio_policy_names[];
 
 enum mpio_path_state {
 	MPIO_PATH_DOWN,
 	MPIO_PATH_CONNECTING,
 	MPIO_PATH_UP,
+	MPIO_PATH_PENDING,  /* logged in; its target port group is in transition */
+	MPIO_PATH_STANDBY,  /* logged in; its group is in standby, unavailable or offline */
+	MPIO_PATH_DEGRADED, /* usable, but it fails too often: for when no better one is left */
 	MPIO_PATH_WRONG_LU, /* logged in, but to another logical unit: never used */
+	MPIO_PATH_REMOVED,  /* its logical unit is not there any more; looked at again seldom */
 };
 extern const char *const mpio_path_state_names[];
+/* I/O may be sent. */
+static inline bool mpio_path_usable(enum mpio_path_state state)
+{
+	return state == MPIO_PATH_UP || state == MPIO_PATH_DEGRADED;
+}
+/* Logged in to the right unit. */
+static inline bool mpio_path_logged_in(enum mpio_path_state state)
+{
+	return mpio_path_usable(state) || state == MPIO_PATH_PENDING || state == MPIO_PATH_STANDBY;
+}
+
+/* Asymmetric access states as REPORT TARGET PORT GROUPS has them. */
+enum mpio_access {
+	MPIO_OPTIMIZED = 0x0,
+	MPIO_NON_OPTIMIZED = 0x1,
+	MPIO_STANDBY = 0x2,
+	MPIO_UNAVAILABLE = 0x3,
+	MPIO_LBA_DEPENDENT = 0x4,
+	MPIO_OFFLINE = 0xe,
+	MPIO_TRANSITIONING = 0xf,
+	MPIO_ACCESS_NONE = 0xff, /* the unit has no asymmetric access */
+};
+const char *mpio_access_name(enum mpio_access access);
 
 /* The per-path ledger. */
 struct mpio_ledger {
@@ -67,15 +135,50 @@ struct mpio_path_info {
 	enum mpio_path_state state;
 	const struct mpio_ledger *ledger;
 	unsigned in_flight;
-	const struct path_identity *identity; /* NULL while not up */
+	unsigned depth_limit;		      /* shrinks with TASK SET FULL and BUSY, grows again */
+	enum mpio_access access;	      /* of its target port group, as last told */
+	uint8_t rank;			      /* lower is better, see mpio_path_view */
+	const struct path_identity *identity; /* NULL while not logged in */
 };
 
+/* A change of a path's state; with FROM equal to TO something the target told that a person should
+ * know (reservations preempted, a threshold reached): WHY says what. */
 struct mpio_event {
 	uint64_t at_ns;
 	unsigned path;
 	enum mpio_path_state from, to;
-	unsigned reissued; /* I/Os that went back to the queue with it */
+	unsigned reissued;   /* I/Os that went back to the queue with it */
+	enum path_detect by; /* what found a loss */
+	uint64_t alive_ns;   /* of a loss: the last sign of life */
+	enum mpio_access access;
 	const char *why;
+};
+
+/* Where a failover stands: the tracker of the failover record is called for each once a loss, in
+ * this order but for FENCED, UP and FIRST_IO, which come when they come. */
+enum mpio_milestone {
+	MPIO_LOST,	    /* its I/O is back in the queue */
+	MPIO_FIRST_REISSUE, /* the first of it goes out again, on OTHER */
+	MPIO_FIRST_SUCCESS, /* the first of it has succeeded, on OTHER */
+	MPIO_DRAINED,	    /* the last of it has ended, or was lost again with another path */
+	MPIO_FENCED,	    /* the old nexus is dead: PROOF */
+	MPIO_UP_AGAIN,
+	MPIO_FIRST_IO, /* the first success on the path since */
+	MPIO_MILESTONES,
+};
+enum mpio_proof { MPIO_PROOF_LOGIN, MPIO_PROOF_OTHER_LOGIN, MPIO_PROOF_RESET };
+extern const char *const mpio_milestone_names[];
+extern const char *const mpio_proof_names[];
+struct mpio_track {
+	enum mpio_milestone milestone;
+	uint64_t at_ns;
+	unsigned path;	     /* the one that was lost */
+	unsigned loss;	     /* losses of this path, counted from 1: tells one from the next */
+	unsigned other;	     /* FIRST_*: where; FENCED by OTHER_LOGIN or RESET: through which */
+	unsigned ios;	     /* LOST: taken back; FENCED: ranges freed */
+	enum path_detect by; /* LOST */
+	uint64_t alive_ns;   /* LOST: the last sign of life */
+	enum mpio_proof proof;
 };
 
 /* ---- policies: one file each, pure ---- */
@@ -141,6 +244,8 @@ void mpio_path_config(const struct mpio_config *config, struct path_config *out)
 int mpio_add_path(struct mpio *mpio, struct path *path);
 void mpio_on_event(struct mpio *mpio, void (*fn)(void *arg, const struct mpio_event *event),
 		   void *arg);
+void mpio_on_track(struct mpio *mpio, void (*fn)(void *arg, const struct mpio_track *track),
+		   void *arg);
 
 /* Counts what is on its way over each portal together with the other devices that share LOADS:
  * those of one host.  Before the first path; LOADS outlives the device. */
@@ -160,6 +265,7 @@ unsigned mpio_path_count(const struct mpio *mpio);
 void mpio_path_info(const struct mpio *mpio, unsigned path, struct mpio_path_info *ret_info);
 uint32_t mpio_block_bytes(const struct mpio *mpio);
 uint64_t mpio_waiting(const struct mpio *mpio); /* I/Os queued without a path */
+unsigned mpio_fences(const struct mpio *mpio);	/* ranges of lost writes kept */
 /* Zeroes the ledgers: called when the measured window begins. */
 void mpio_ledger_reset(struct mpio *mpio);
 

@@ -12,7 +12,29 @@ const char *const mpio_path_state_names[] = {
     [MPIO_PATH_DOWN] = "down",
     [MPIO_PATH_CONNECTING] = "connecting",
     [MPIO_PATH_UP] = "up",
+    [MPIO_PATH_PENDING] = "pending",
+    [MPIO_PATH_STANDBY] = "standby",
+    [MPIO_PATH_DEGRADED] = "degraded",
     [MPIO_PATH_WRONG_LU] = "wrong-lu",
+    [MPIO_PATH_REMOVED] = "removed",
+    NULL,
+};
+
+const char *const mpio_milestone_names[] = {
+    [MPIO_LOST] = "lost",
+    [MPIO_FIRST_REISSUE] = "first-reissue",
+    [MPIO_FIRST_SUCCESS] = "first-success",
+    [MPIO_DRAINED] = "drained",
+    [MPIO_FENCED] = "fenced",
+    [MPIO_UP_AGAIN] = "up-again",
+    [MPIO_FIRST_IO] = "first-io",
+    NULL,
+};
+
+const char *const mpio_proof_names[] = {
+    [MPIO_PROOF_LOGIN] = "login",
+    [MPIO_PROOF_OTHER_LOGIN] = "other-login",
+    [MPIO_PROOF_RESET] = "reset",
     NULL,
 };
 

@@ -19,6 +19,9 @@ static void tell(struct mpio *m, const struct mpio_path *p, const struct path_ou
 	    .from = out->from,
 	    .to = out->to,
 	    .reissued = reissued,
+	    .by = out->to == MPIO_PATH_DOWN ? p->path->lost_by : PATH_DETECT_NONE,
+	    .alive_ns = p->path->heard_ns,
+	    .access = MPIO_ACCESS_NONE,
 	    .why = why,
 	};
 

@@ -35,6 +35,11 @@ int control_run_portal_up(struct control_request *request);
 int control_run_portal_drain(struct control_request *request);
 int control_run_alua_set(struct control_request *request);
 
+/* command_session.c */
+int control_run_sessions(struct control_request *request);
+int control_run_seen(struct control_request *request);
+int control_run_watch_io(struct control_request *request);
+
 /* command_drive.c */
 int control_run_drive_fail(struct control_request *request);
 int control_run_drive_return(struct control_request *request);

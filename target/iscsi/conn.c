@@ -135,6 +135,9 @@ void iscsi_conn_kill(struct iscsi_conn *conn)
 {
 	if (conn->state == CONN_DEAD)
 		return;
+	if (conn->session)
+		iscsi_witness_note(conn, SIGHT_ENDED, "%s",
+				   conn->end_why ? conn->end_why : "dropped by the target");
 	conn->state = CONN_DEAD;
 	conn->portal->counters.connections_now--;
 	loop_timer_cancel(conn->server->loop, &conn->timer);
@@ -317,6 +320,7 @@ static bool take_header(struct iscsi_conn *conn)
 	if (rx->header_digest && crc32c(0, bhs, header_bytes) != get_digest(bhs + header_bytes)) {
 		/* Lengths cannot be trusted any more; recovery level 0 drops the connection. */
 		conn->portal->counters.protocol_errors++;
+		conn->end_why = "header digest error";
 		iscsi_conn_kill(conn);
 		return false;
 	}

@@ -17,6 +17,7 @@
 #include "target/iscsi/command.h"
 #include "target/iscsi/login.h"
 #include "target/iscsi/tx.h"
+#include "target/iscsi/witness.h"
 
 enum {
 	RX_RING_BYTES = 128 * 1024,
@@ -114,6 +115,7 @@ struct iscsi_conn {
 	uint32_t login_text_bytes;
 	uint8_t logout_bhs[BHS_BYTES];
 	struct iscsi_conn *logout_via; /* answers the logout of this one; NULL: nobody */
+	const char *end_why; /* what ended it, or will; NULL: the target, for a reason of its own */
 };
 
 /* ---- for the shell ---- */

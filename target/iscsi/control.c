@@ -55,6 +55,7 @@ void iscsi_keepalive_tick(struct iscsi_conn *conn)
 	/* While we do not read, silence says nothing; output that nobody takes is TCP's to time. */
 	if (silent && !iscsi_conn_paused(conn)) {
 		if (conn->ping_ttt != ISCSI_NO_TAG) {
+			conn->end_why = "no answer to a keep-alive";
 			iscsi_conn_kill(conn);
 			return;
 		}

@@ -35,6 +35,7 @@ static void async_send(struct iscsi_conn *conn, enum iscsi_async_event event, ui
 /* Closes when what waits has been written; its tasks end with it. */
 static void close_told(struct iscsi_conn *conn, enum iscsi_async_event event)
 {
+	conn->end_why = "asked to go by the target";
 	/* Nothing is kept for a connection that has gone: it may come again at once. */
 	async_send(conn, event, event == ASYNC_DROP_CONNECTION ? conn->cid : 0, 0, 0);
 	if (conn->state == CONN_LOGIN) {

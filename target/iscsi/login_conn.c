@@ -169,6 +169,8 @@ static void refused(struct iscsi_conn *conn, const uint8_t *answer, const char *
 {
 	unsigned status = get_be16(answer + BHS_STATUS_CLASS);
 
+	iscsi_witness_note(conn, status >> 8 == 1 ? SIGHT_REDIRECTED : SIGHT_LOGIN_REFUSED,
+			   "login status %04x", status);
 	if (status >> 8 != 1) {
 		conn->portal->counters.login_failures++;
 		log_debug("login of %s refused, status %04x", conn->initiator_name, status);
@@ -308,6 +310,7 @@ static void take_session_params(struct iscsi_conn *conn, const struct iscsi_para
 void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *joined)
 {
 	struct iscsi_session *session = joined;
+	bool reinstates = conn->login_waiting && !joined;
 
 	conn->login_waiting = false;
 	conn->waits_for = NULL;
@@ -331,6 +334,8 @@ void iscsi_conn_login_finish(struct iscsi_conn *conn, struct iscsi_session *join
 	free(conn->login);
 	conn->login = NULL;
 	conn->portal->counters.logins++;
+	iscsi_witness_note(conn, reinstates ? SIGHT_REINSTATED : SIGHT_LOGIN, "TSIH %04x CID %u",
+			   session->tsih, conn->cid);
 	loop_timer_set(conn->server->loop, &conn->timer,
 		       loop_now_ns(conn->server->loop) + ISCSI_PING_NS);
 	iscsi_conn_wake(conn);

@@ -53,6 +53,7 @@ static void connection_finish(struct iscsi_conn *conn)
 	conn->logout_via = NULL;
 	if (via)
 		logout_answer(via, conn->logout_bhs, LOGOUT_CLOSED);
+	conn->end_why = "logged out";
 	iscsi_conn_flush(conn);
 }
 
@@ -81,8 +82,10 @@ static void session_finish(struct iscsi_session *session)
 	session->logout = NULL;
 	logout_answer(asked, asked->logout_bhs, LOGOUT_CLOSED);
 	for (conn = TAILQ_FIRST(&session->server->conns); conn; conn = TAILQ_NEXT(conn, entry)) {
-		if (is_alive_in(conn, session))
+		if (is_alive_in(conn, session)) {
+			conn->end_why = "logged out";
 			iscsi_conn_flush(conn);
+		}
 	}
 }
 
@@ -151,6 +154,7 @@ void iscsi_logout_request(struct iscsi_conn *conn, const uint8_t *bhs)
 	unsigned reason = bhs[BHS_FLAGS] & 0x7f;
 	struct iscsi_conn *leaving;
 
+	iscsi_witness_note(conn, SIGHT_LOGOUT, "reason %u", reason);
 	switch (reason) {
 	case LOGOUT_SESSION:
 		session_logout(conn, bhs);

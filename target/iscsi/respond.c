@@ -44,6 +44,7 @@ static void tally_put(const struct iscsi_command *command, uint32_t in_bytes,
 		      struct iscsi_tx_item *item)
 {
 	item->tally = tally_of(command);
+	command->session->ios += item->tally != TALLY_COMMAND;
 	if (item->tally == TALLY_READ)
 		item->tally_bytes = in_bytes;
 	else if (item->tally == TALLY_WRITE)
@@ -109,6 +110,8 @@ void iscsi_respond(struct iscsi_command *command)
 	uint32_t in_bytes = 0;
 	bool with_status;
 
+	if (task->status != SCSI_GOOD || task->cdb[0] == 0xa3 || task->cdb[0] == 0xa4)
+		iscsi_witness_answer(command);
 	if (command->is_read && task->in_buf)
 		in_bytes = MIN_OF(task->in_bytes, command->edtl_bytes);
 	with_status = in_bytes > 0 && task->status == SCSI_GOOD && task->sense_bytes == 0;

@@ -60,6 +60,10 @@ struct iscsi_server *iscsi_server_new(struct loop *loop, struct buf_pool *pool)
 	TAILQ_INIT(&server->sessions);
 	SLIST_INIT(&server->spare_commands);
 	loop_task_init(&server->reap, reap, server);
+	if (iscsi_witness_open(server) < 0) {
+		free(server);
+		return NULL;
+	}
 	server->chap =
 	    (struct chap_env){.arg = server, .random = system_random, .is_ours = challenge_is_ours};
 	return server;
@@ -144,6 +148,7 @@ struct iscsi_server *iscsi_server_free(struct iscsi_server *server)
 	}
 	loop_task_cancel(server->loop, &server->reap);
 	iscsi_command_clear_slabs(server);
+	iscsi_witness_close(server);
 	for (size_t i = 0; i < server->portal_count; i++)
 		free(server->portals[i]);
 	free(server);
@@ -285,6 +290,7 @@ unsigned iscsi_portal_reset(struct iscsi_portal *portal, const char *initiator)
 		if (conn->portal != portal ||
 		    (initiator && strcasecmp(conn->initiator_name, initiator) != 0))
 			continue;
+		conn->end_why = "reset by the target";
 		if (conn->shell->reset)
 			conn->shell->reset(conn->shell_arg);
 		iscsi_conn_kill(conn);

@@ -39,6 +39,7 @@ struct iscsi_conn;
 struct iscsi_session;
 struct iscsi_command;
 struct iscsi_listener;
+struct iscsi_witness;
 
 TAILQ_HEAD(iscsi_conn_list, iscsi_conn);
 TAILQ_HEAD(iscsi_session_list, iscsi_session);
@@ -80,6 +81,7 @@ struct iscsi_server {
 	struct loop_task reap;
 	struct iscsi_security security;
 	struct chap_env chap; /* counts when there are secrets */
+	struct iscsi_witness *witness;
 };
 
 /* A portal that does not listen (yet): what iscsi_server_listen begins with, and all that tests

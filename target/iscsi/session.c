@@ -113,6 +113,7 @@ int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_sessio
 		hide_luns(conn, session);
 	}
 	session->tsih = tsih_new(server);
+	session->since_ns = session->io_seen_ns = loop_now_ns(server->loop);
 	TAILQ_INSERT_TAIL(&server->sessions, session, entry);
 	server->session_count++;
 	*ret_session = session;
@@ -155,8 +156,10 @@ void iscsi_session_end(struct iscsi_session *session)
 	session->ending = true;
 	for (conn = TAILQ_FIRST(&session->server->conns); conn; conn = next) {
 		next = TAILQ_NEXT(conn, entry);
-		if (conn->session == session || (conn->ancestor && conn->waits_for == session))
+		if (conn->session == session || (conn->ancestor && conn->waits_for == session)) {
+			conn->end_why = "reinstated by a new login";
 			iscsi_conn_kill(conn);
+		}
 	}
 }
 

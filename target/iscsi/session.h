@@ -59,6 +59,9 @@ struct iscsi_session {
 	bool ending;
 	struct iscsi_conn *successor;
 	struct iscsi_conn *logout; /* answers when all tasks of the session have ended */
+	uint64_t since_ns;
+	uint64_t ios;		       /* READs and WRITEs that ended well */
+	uint64_t ios_seen, io_seen_ns; /* by the witness */
 };
 
 /* Looks for the session a normal login reinstates. */

@@ -117,6 +117,29 @@ static unsigned iov_cut(struct iovec *iov, unsigned n, size_t most)
 	return n;
 }
 
+static int socket_error(int fd)
+{
+	int number = 0;
+	socklen_t size = sizeof number;
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &size);
+	return number;
+}
+
+/* NUMBER: errno, 0 when the peer has closed in order. */
+static void lost(struct iscsi_socket *socket, int number)
+{
+	struct iscsi_conn *conn = socket->conn;
+
+	if (!conn->end_why)
+		conn->end_why = number == 0	       ? "closed by the initiator"
+				: number == ECONNRESET ? "reset by the initiator"
+				: number == EPIPE      ? "reset by the initiator"
+				: number == ETIMEDOUT  ? "TCP timed out"
+						       : "TCP failed";
+	iscsi_conn_kill(conn);
+}
+
 static void discard_input(struct iscsi_socket *socket)
 {
 	static __thread uint8_t nowhere[DISCARD_BYTES];
@@ -143,7 +166,7 @@ static void read_input(struct iscsi_socket *socket)
 		if (got < 0 && errno == EAGAIN)
 			break;
 		if (got <= 0) {
-			iscsi_conn_kill(socket->conn);
+			lost(socket, got < 0 ? errno : 0);
 			break;
 		}
 		iscsi_conn_received(socket->conn, (size_t)got);
@@ -175,7 +198,7 @@ static void write_output(struct iscsi_socket *socket)
 		if (errno == EINTR)
 			continue;
 		if (errno != EAGAIN) {
-			iscsi_conn_kill(socket->conn);
+			lost(socket, errno);
 			return;
 		}
 		socket->blocked = true;
@@ -230,13 +253,13 @@ static void socket_ready(void *arg, uint32_t ready)
 		loop_task_queue(socket->loop, &socket->task);
 	}
 	if (ready & EPOLLERR)
-		iscsi_conn_kill(socket->conn);
+		lost(socket, socket_error(socket->watch.fd));
 	else if (socket->shut)
 		discard_input(socket);
 	else if (ready & EPOLLIN)
 		read_input(socket);
 	else if (ready & EPOLLHUP)
-		iscsi_conn_kill(socket->conn);
+		lost(socket, 0);
 	socket_leave(socket);
 }
 

@@ -313,10 +313,27 @@ static bool tmf_wait(struct iscsi_conn *conn, const uint8_t *bhs, unsigned funct
 	return true;
 }
 
+static const char *function_name(unsigned function)
+{
+	static const char *const names[] = {
+	    [TMF_ABORT_TASK] = "ABORT TASK",
+	    [TMF_ABORT_TASK_SET] = "ABORT TASK SET",
+	    [TMF_CLEAR_TASK_SET] = "CLEAR TASK SET",
+	    [TMF_LU_RESET] = "LOGICAL UNIT RESET",
+	    [TMF_TARGET_WARM_RESET] = "TARGET WARM RESET",
+	    [TMF_TARGET_COLD_RESET] = "TARGET COLD RESET",
+	    [TMF_TASK_REASSIGN] = "TASK REASSIGN",
+	};
+	const char *name = function < ARRAY_SIZE(names) ? names[function] : NULL;
+
+	return name ? name : "a function that is unknown";
+}
+
 void iscsi_tmf_request(struct iscsi_conn *conn, const uint8_t *bhs)
 {
 	unsigned function = bhs[BHS_FLAGS] & 0x7f;
 
+	iscsi_witness_note(conn, SIGHT_TASK_MANAGEMENT, "%s", function_name(function));
 	if (tmf_wait(conn, bhs, function))
 		return;
 	if (function == TMF_ABORT_TASK)

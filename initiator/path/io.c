@@ -192,13 +192,15 @@ bool iscsi_answer_take(struct iscsi_answer *ret_answer, int status, const struct
 /* Fills PIO's result; false when there is none because the session ended. */
 static bool take_status(struct path_io *pio, int status, const struct scsi_task *task)
 {
-	bool short_data = task->residual_status == SCSI_RESIDUAL_UNDERFLOW && task->residual;
+	bool other_length = task->residual_status != SCSI_RESIDUAL_NO_RESIDUAL && task->residual;
 	struct iscsi_answer answer;
 
 	if (!iscsi_answer_take(&answer, status, task))
 		return false;
-	/* GOOD for less than was asked is no success; nothing says which part came. */
-	if (answer.result == PATH_OK && short_data && (pio->op == IO_READ || pio->op == IO_WRITE)) {
+	/* GOOD for less than was asked is no success; nothing says which part came.  One for more
+	 * means that the target counts in blocks of another size. */
+	if (answer.result == PATH_OK && other_length &&
+	    (pio->op == IO_READ || pio->op == IO_WRITE)) {
 		answer.result = PATH_SENSE;
 		answer.sense_key = KEY_ABORTED;
 		answer.asc = ASC_DATA_PHASE_ERROR;

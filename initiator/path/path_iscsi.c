@@ -152,6 +152,17 @@ static bool copy_string(char *out, size_t size, const char *text)
 	return !text || (size_t)snprintf(out, size, "%s", text) < size;
 }
 
+/* An iSCSI name (RFC 7143 4.2.7) has no blanks and no control characters in it. */
+static bool name_is_sound(const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f)
+			return false;
+	return n > 0;
+}
+
 /* The path's own copies, and defaults for what was left at zero. */
 static int take_config(struct iscsi_path *p, const struct path_config *config)
 {
@@ -166,6 +177,8 @@ static int take_config(struct iscsi_path *p, const struct path_config *config)
 			 c->initiator_name ? c->initiator_name : default_initiator) ||
 	    !copy_string(p->user, sizeof p->user, c->user) ||
 	    !copy_string(p->password, sizeof p->password, c->password))
+		return -EINVAL;
+	if (!name_is_sound(p->target) || !name_is_sound(p->initiator))
 		return -EINVAL;
 	c->portal = p->portal;
 	c->target = p->target;

@@ -133,6 +133,8 @@ void session_service(struct iscsi_path *p, int revents)
 		return;
 	if (iscsi_service(p->ctx, revents) < 0)
 		session_lose_failed(p);
+	else if (revents & POLLIN)
+		p->heard = true; /* a part of an answer is a sign of life, too */
 	if (!p->lost && !p->redirected) {
 		wanted = iscsi_which_events(p->ctx);
 		if (wanted & POLLOUT && !(revents & POLLOUT && p->phase != ISCSI_CONNECTING)) {

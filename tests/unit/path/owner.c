@@ -63,28 +63,36 @@ static void on_done(struct path_io *pio)
 	}
 }
 
-void owner_submit(struct owner *owner, struct owner_io *oio, enum io_op op, uint64_t lba,
-		  uint32_t blocks, void *data)
+void owner_submit_iov(struct owner *owner, struct owner_io *oio, enum io_op op, uint64_t lba,
+		      uint32_t blocks, const struct iovec *iov, unsigned iov_count)
 {
-	bool moves = op == IO_READ || op == IO_WRITE;
 	unsigned flags = oio->pio.flags;
 	unsigned before = owner->done;
 
-	*oio = (struct owner_io){.owner = owner,
-				 .iov = {data, (size_t)blocks * owner->path->identity.block_bytes}};
+	oio->owner = owner;
+	oio->ends = 0;
 	oio->pio = (struct path_io){
 	    .op = op,
 	    .flags = flags,
 	    .lba = lba,
 	    .blocks = blocks,
-	    .iov = moves ? &oio->iov : NULL,
-	    .iov_count = moves,
+	    .iov = iov,
+	    .iov_count = iov_count,
 	    .done = on_done,
 	    .owner = oio,
 	};
 	path_submit(owner->path, &oio->pio);
 	if (owner->done != before)
 		owner->done = 1000000; /* from within submit: no count will match */
+}
+
+void owner_submit(struct owner *owner, struct owner_io *oio, enum io_op op, uint64_t lba,
+		  uint32_t blocks, void *data)
+{
+	bool moves = op == IO_READ || op == IO_WRITE;
+
+	oio->iov = (struct iovec){data, (size_t)blocks * owner->path->identity.block_bytes};
+	owner_submit_iov(owner, oio, op, lba, blocks, moves ? &oio->iov : NULL, moves);
 }
 
 bool owner_wait(struct owner *owner, const unsigned *count, unsigned want, unsigned seconds)

@@ -3,8 +3,10 @@
  *   target_killed SANLAB LAB CONTROL PORTAL TARGET MIB ROUNDS SEED
  *
  * Starts SANLAB target LAB, writes to the volume, kills the target at a random moment, starts it
- * again and reads everything; ROUNDS times.  The target of the last round is left running, its pid
- * on stdout.  Exits 0, or 1 with the reason on stderr.
+ * again and reads everything; ROUNDS times.  In two of three rounds drives fail, return or are
+ * replaced, rebuilds and scrubs run, a battery is lost or a member drained before the kill; in one
+ * of eight the target is killed while it starts.  The target of the last round is left running, its
+ * pid on stdout.  Exits 0, or 1 with the reason on stderr.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +20,20 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "tests/killed/killed_faults.h"
 #include "tests/killed/killed_load.h"
 
-enum { READY_MS = 60000, LOAD_MIN_MS = 20, LOAD_SPAN_MS = 500 };
+enum {
+	READY_MS = 60000,
+	LOAD_MIN_MS = 10,
+	LOAD_SPAN_MS = 300,
+	LAST_SPAN_MS = 40, /* between the last look at the target and the kill */
+	FAULTS_MAX = 4,	   /* a round, less one */
+	START_SPAN_MS = 250,
+};
 
 static pid_t target_pid = -1;
+static unsigned killed_starting;
 
 static void kill_target(void)
 {
@@ -56,7 +67,8 @@ static bool wait_ready(int fd)
 	return false;
 }
 
-static bool start_target(const char *sanlab, const char *lab, const char *control)
+/* RET_OUT: what the target says. */
+static bool launch_target(char **argv, int *ret_out)
 {
 	int out[2];
 
@@ -65,34 +77,92 @@ static bool start_target(const char *sanlab, const char *lab, const char *contro
 	target_pid = fork();
 	if (target_pid == 0) {
 		dup2(out[1], STDOUT_FILENO);
-		execl(sanlab, sanlab, "target", lab, "--control", control, (char *)NULL);
+		execl(argv[1], argv[1], "target", argv[2], "--control", argv[3], (char *)NULL);
 		_exit(127);
 	}
 	close(out[1]);
-	bool ready = target_pid > 0 && wait_ready(out[0]);
-	close(out[0]);
+	*ret_out = out[0];
+	return target_pid > 0;
+}
+
+static bool start_target(char **argv)
+{
+	int out = -1;
+	bool ready = launch_target(argv, &out) && wait_ready(out);
+
+	if (out >= 0)
+		close(out);
 	if (!ready)
 		fprintf(stderr, "the target did not become ready\n");
 	return ready;
 }
 
-static bool one_round(struct load *load, char **argv, bool last)
+/* It dies in the middle of its start: in recovery, or before or after it. */
+static bool kill_starting(struct rng *rng, char **argv)
 {
-	if (!start_target(argv[1], argv[2], argv[3]) || !load_connect(load) || !load_verify(load))
+	int out = -1;
+	bool launched = launch_target(argv, &out);
+
+	/* It says nothing before it is ready: a wait that ends then or with the time. */
+	struct pollfd poller = {.fd = out, .events = POLLIN};
+	if (launched)
+		(void)poll(&poller, 1, (int)rng_below(rng, START_SPAN_MS));
+	kill_target();
+	if (out >= 0)
+		close(out);
+	killed_starting++;
+	return launched;
+}
+
+static unsigned draw_span(struct load *load)
+{
+	return LOAD_MIN_MS + (unsigned)rng_below(&load->rng, LOAD_SPAN_MS);
+}
+
+static bool load_with_faults(struct load *load, struct faults *faults)
+{
+	uint64_t count = rng_below(&faults->rng, 3) ? 1 + rng_below(&faults->rng, FAULTS_MAX) : 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		if (!load_run(load, draw_span(load) / 2) || !faults_step(faults))
+			return false;
+	return load_run(load, draw_span(load)) && faults_check(faults) &&
+	       load_run(load, (unsigned)rng_below(&load->rng, LAST_SPAN_MS));
+}
+
+static bool one_round(struct load *load, struct faults *faults, char **argv, bool last)
+{
+	if (!last && rng_below(&faults->rng, 8) == 0)
+		return kill_starting(&faults->rng, argv);
+	if (!start_target(argv) || !load_connect(load) || !load_verify(load))
 		return false;
 	if (last) {
 		load_disconnect(load);
 		return true;
 	}
-	unsigned span = LOAD_MIN_MS + (unsigned)rng_below(&load->rng, LOAD_SPAN_MS);
-	if (!load_run(load, span))
+	if (!load_with_faults(load, faults))
 		return false;
 	kill_target();
 	return load_take_rest(load);
 }
 
+static void tell(const struct load *load, const struct faults *faults, unsigned rounds)
+{
+	fprintf(stderr,
+		"%u kills (%u at the start; counted by members: %u with drives out, %u rebuilding, "
+		"%u scrubbing, %u with a dirty cache, %u draining) after %u drives failed, %u "
+		"returned, %u replaced, %u scrubs, %u battery changes, %u drains; %llu writes and "
+		"%llu UNMAPs answered, all there\n",
+		rounds, killed_starting, faults->while_out, faults->while_rebuilding,
+		faults->while_scrubbing, faults->while_dirty, faults->while_draining,
+		faults->failed, faults->returned, faults->replaced, faults->scrubs,
+		faults->batteries, faults->drains, (unsigned long long)load->writes,
+		(unsigned long long)load->unmaps);
+}
+
 int main(int argc, char **argv)
 {
+	struct faults faults = {0};
 	struct load load;
 
 	if (argc != 9) {
@@ -105,8 +175,10 @@ int main(int argc, char **argv)
 	unsigned rounds = (unsigned)strtoul(argv[7], NULL, 10);
 	if (!load_init(&load, argv[4], argv[5], blocks, strtoull(argv[8], NULL, 10)))
 		return 1;
+	faults.control = argv[3];
+	rng_init(&faults.rng, strtoull(argv[8], NULL, 10), rng_stream_of("faults"));
 	for (unsigned round = 0; round <= rounds; round++) {
-		if (one_round(&load, argv, round == rounds))
+		if (one_round(&load, &faults, argv, round == rounds))
 			continue;
 		fprintf(stderr, "failed in round %u of %u; again: %s ... %s %s\n", round, rounds,
 			argv[0], argv[7], argv[8]);
@@ -114,8 +186,7 @@ int main(int argc, char **argv)
 		load_done(&load);
 		return 1;
 	}
-	fprintf(stderr, "%u kills, %llu writes and %llu UNMAPs answered, all there\n", rounds,
-		(unsigned long long)load.writes, (unsigned long long)load.unmaps);
+	tell(&load, &faults, rounds);
 	printf("%d\n", (int)target_pid);
 	load_done(&load);
 	return 0;

@@ -400,6 +400,14 @@ int balancer_open(struct loop *loop, struct pool *pool, const struct balance_con
 	return 0;
 }
 
+void balancer_start(struct balancer *balancer)
+{
+	for (unsigned i = 0; i < balancer->pool->member_count; i++)
+		if (balancer->pool->members[i]->draining)
+			drain_became(balancer, i, DRAIN_UNDER_WAY, "");
+	drains_go_on(balancer);
+}
+
 void balancer_stop(struct balancer *balancer)
 {
 	balancer->stopping = true;
@@ -417,6 +425,17 @@ struct balancer *balancer_close(struct balancer *balancer)
 }
 
 /* ---- what is asked from outside ---- */
+
+/* A crash must not give the member new pages of which nobody knows that they are to leave. */
+static int set_draining(struct member *member, bool draining, struct err *err)
+{
+	int rc = member->journal ? page_journal_set_drains(member->journal, draining) : 0;
+	if (rc)
+		return err_set(err, rc, "cannot write the page map of member %s: %s", member->name,
+			       strerror(-rc));
+	member->draining = draining;
+	return 0;
+}
 
 int pool_drain(struct pool *pool, struct member *member, struct err *err)
 {
@@ -440,7 +459,9 @@ int pool_drain(struct pool *pool, struct member *member, struct err *err)
 		err_hint(err, "add a member to the pool, or delete or unmap what is not needed");
 		return -ENOSPC;
 	}
-	member->draining = true;
+	int rc = set_draining(member, true, err);
+	if (rc)
+		return rc;
 	balancer->drains[index] = (struct drain){.state = DRAIN_NONE};
 	drain_became(balancer, index, DRAIN_UNDER_WAY, "");
 	balancer->drain_asked = balancer->plan.under_way;
@@ -448,19 +469,20 @@ int pool_drain(struct pool *pool, struct member *member, struct err *err)
 	return 0;
 }
 
-void pool_drain_stop(struct pool *pool, struct member *member)
+int pool_drain_stop(struct pool *pool, struct member *member, struct err *err)
 {
 	struct balancer *balancer = pool->balancer;
 	unsigned index = pool_index_of(pool, member);
 
-	if (!member->draining)
-		return;
-	member->draining = false;
+	int rc = member->draining ? set_draining(member, false, err) : -EALREADY;
+	if (rc)
+		return rc == -EALREADY ? 0 : rc;
 	balancer->drains[index] = (struct drain){.state = DRAIN_NONE};
 	pool_event(pool, "drain of member %s: stopped", member->name);
 	/* What is under way ends; what was planned for the drain is forgotten with the plan. */
 	balancer->plan.transfer_count = 0;
 	mover_kick(pool->mover);
+	return 0;
 }
 
 void pool_drain_progress(const struct pool *pool, const struct member *member,

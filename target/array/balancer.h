@@ -15,6 +15,8 @@
 /* Also opens the pool's mover. */
 int balancer_open(struct loop *loop, struct pool *pool, const struct balance_config *config,
 		  struct balancer **ret_balancer);
+/* The pool serves from now on: drains that a restart has interrupted go on. */
+void balancer_start(struct balancer *balancer);
 struct balancer *balancer_close(struct balancer *balancer);
 void balancer_stop(struct balancer *balancer);
 void balancer_page_freed(struct balancer *balancer);

@@ -48,7 +48,7 @@ struct member {
 	uint32_t page_count, used_pages;
 	uint32_t next_page; /* where the search for a free one begins */
 	uint64_t *used;	    /* a bit a page */
-	bool draining;	    /* takes no pages: all it has are to go */
+	bool draining;	    /* takes no pages: all it has are to go; outlives a restart */
 	uint64_t move_ops;  /* of the counters' reads and writes: page moves */
 	/* Every SAMPLE_EVERYth request of volumes is timed: one clock call for many requests. */
 	struct loop *loop;

@@ -88,6 +88,7 @@ int member_open_journal(struct member *member, const char *place, struct member_
 	rc = page_journal_start(member->journal, origin->start);
 	if (rc)
 		return err_set(err, rc, "cannot write the page map of member %s", member->name);
+	member->draining = page_journal_drains(member->journal);
 	member->stale_mask = page_journal_stale_mask(member->journal);
 	for (unsigned i = 0; i < member->active_count; i++)
 		member->slot_drive[i] = (uint8_t)page_journal_slot_drive(member->journal, i);

@@ -5,7 +5,7 @@
  *   header  0 magic "SANLPGM1"   8 version   12 CRC32C   16 drives   20 spares   24 chunk_bytes
  *           32 drive_bytes   40 RAID level (16)   56 member (64)   120 pool UUID   136 member UUID
  *   record  4 generation (2)   6 type (2)   16 volume, number of a start
- *           24 volume's page, drive   28 page or slot
+ *           24 volume's page, drive, 1: drains   28 page or slot
  */
 #include "target/array/page_journal.h"
 
@@ -31,7 +31,7 @@ enum {
 static const char magic[8] = {'S', 'A', 'N', 'L', 'P', 'G', 'M', '1'};
 
 enum { SLOTS_MAX = 64, DRIVES_MAX = 255 };
-enum { NOW_RECORDS = 2 * SLOTS_MAX + 2 }; /* besides those of pages, at most */
+enum { NOW_RECORDS = 2 * SLOTS_MAX + 3 }; /* besides those of pages, at most */
 enum record_type {
 	RECORD_READY = 1,
 	RECORD_TAKE,
@@ -42,13 +42,14 @@ enum record_type {
 	RECORD_FRESH,
 	RECORD_ASSIGN, /* and stale */
 	RECORD_LEFT,   /* the content is elsewhere */
+	RECORD_DRAIN,  /* begins or ends */
 	RECORD_START = 16,
 };
 
 struct record {
 	enum record_type type;
 	uint64_t volume;      /* START: its number */
-	uint32_t volume_page; /* ASSIGN: drive */
+	uint32_t volume_page; /* ASSIGN: drive; DRAIN: 1, or 0 at its end */
 	uint32_t page;	      /* or slot */
 	uint16_t generation;
 };
@@ -57,7 +58,7 @@ struct page_journal {
 	struct record_file file;
 	char place[PATH_MAX];
 	uint64_t live; /* records that are still true */
-	bool ready;
+	bool ready, drains;
 	uint64_t start; /* the last one that was noted; 0: none */
 	uint64_t stale_mask;
 	uint8_t slot_drive[SLOTS_MAX];
@@ -105,6 +106,8 @@ static bool possible(const struct page_journal *journal, const struct record *re
 	switch (record->type) {
 	case RECORD_READY:
 		return true;
+	case RECORD_DRAIN:
+		return record->volume_page <= 1;
 	case RECORD_START:
 		return record->volume > journal->start;
 	case RECORD_STALE:
@@ -129,6 +132,11 @@ static void apply(struct page_journal *journal, const struct record *record)
 	case RECORD_READY:
 		journal->live += !journal->ready;
 		journal->ready = true;
+		break;
+	case RECORD_DRAIN:
+		journal->live += record->volume_page;
+		journal->live -= journal->drains;
+		journal->drains = record->volume_page;
 		break;
 	case RECORD_START:
 		journal->live += !journal->start;
@@ -252,6 +260,17 @@ unsigned page_journal_slot_drive(const struct page_journal *journal, unsigned sl
 	return journal->slot_drive[slot];
 }
 
+bool page_journal_drains(const struct page_journal *journal)
+{
+	return journal->drains;
+}
+
+int page_journal_set_drains(struct page_journal *journal, bool drains)
+{
+	return append_durably(journal,
+			      &(struct record){.type = RECORD_DRAIN, .volume_page = drains});
+}
+
 int page_journal_set_ready(struct page_journal *journal)
 {
 	return append_durably(journal, &(struct record){.type = RECORD_READY});
@@ -369,7 +388,11 @@ static bool record_of_now(const struct page_journal *journal, uint64_t index,
 		*ret_record = (struct record){.type = RECORD_START, .volume = journal->start};
 		return journal->start > 0;
 	}
-	uint32_t page = (uint32_t)(index - 2);
+	if (index == 2) {
+		*ret_record = (struct record){.type = RECORD_DRAIN, .volume_page = 1};
+		return journal->drains;
+	}
+	uint32_t page = (uint32_t)(index - 3);
 	const struct page_owner *owner = &journal->owners[page];
 	*ret_record = (struct record){
 	    .type = owner->homeless ? RECORD_COMING : RECORD_TAKE,

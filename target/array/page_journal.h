@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The durable half of the page map: which volume has which page of a member with a file store,
- * which of its drives has which slot of the RAID set, and which slots are stale.  One append-only
- * file a member, PLACE/MEMBER.pagemap.
+ * which of its drives has which slot of the RAID set, which slots are stale, and whether the member
+ * is being drained.  One append-only file a member, PLACE/MEMBER.pagemap.
  *
  * Layout: a header that names the member, its pool and its shape (a lab that changes the RAID level
  * or the number of drives would read garbage, so it is refused), then records (record_file.h says
@@ -91,5 +91,9 @@ int page_journal_stale(struct page_journal *journal, unsigned slot);
 int page_journal_fresh(struct page_journal *journal, unsigned slot);
 /* SLOT is stale, and has DRIVE from now on. */
 int page_journal_assign(struct page_journal *journal, unsigned slot, unsigned drive);
+
+/* Is the member to give all its pages away?  Durable at once. */
+bool page_journal_drains(const struct page_journal *journal);
+int page_journal_set_drains(struct page_journal *journal, bool drains);
 
 #endif

@@ -67,10 +67,10 @@ struct drain_progress {
 	char why[160];
 };
 /* Moves every page of the member to the others of its pool; it takes no new ones.  -ENOSPC when
- * they have no room, -ENODEV while the member is offline, -EALREADY.  Lasts until it is stopped or
- * the target ends. */
+ * they have no room, -ENODEV while the member is offline, -EALREADY.  Lasts until it is stopped;
+ * with a file store also over restarts of the target: noted before anything moves. */
 int pool_drain(struct pool *pool, struct member *member, struct err *err);
-void pool_drain_stop(struct pool *pool, struct member *member);
+int pool_drain_stop(struct pool *pool, struct member *member, struct err *err);
 void pool_drain_progress(const struct pool *pool, const struct member *member,
 			 struct drain_progress *ret_progress);
 

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "target/array/balancer.h"
 #include "target/array/member_cache.h"
 #include "target/array/volume.h"
 
@@ -159,5 +160,7 @@ int pool_commit(struct pool *pool, struct volume *const *volumes, size_t volume_
 		rc = commit(census, err);
 	}
 	free(census);
+	if (rc == 0)
+		balancer_start(pool->balancer);
 	return rc;
 }

@@ -22,9 +22,7 @@ int control_run_member_drain_stop(struct control_request *request)
 	struct member *member;
 	int r = control_want_member(request, &member);
 
-	if (!r)
-		pool_drain_stop(group_pool_of(group, member), member);
-	return r;
+	return r ? r : pool_drain_stop(group_pool_of(group, member), member, &request->err);
 }
 
 /* `pool=P`, or every pool. */

@@ -168,7 +168,7 @@ static void space_is_given_back(void **state)
 	struct pool_moves moves;
 	pool_moves(the_pool(), &moves);
 	assert_int_equal(moves.under_way, 2);
-	pool_drain_stop(the_pool(), pool_member(the_pool(), 0));
+	assert_int_equal(pool_drain_stop(the_pool(), pool_member(the_pool(), 0), &err), 0);
 	assert_int_equal(lab_io(&lab, "a", IO_WRITE, 2 * P, sector, 512), 0);
 	assert_int_equal(lab_io(&lab, "a", IO_WRITE, 3 * P, sector, 512), 0);
 	pool_check(the_pool());
@@ -194,11 +194,11 @@ static void random_act(struct rng *rng, bool losses)
 	case 2:
 	case 3:
 		for (unsigned i = 0; i < 3; i++)
-			pool_drain_stop(pool, pool_member(pool, i));
+			assert_int_equal(pool_drain_stop(pool, pool_member(pool, i), &err), 0);
 		(void)pool_drain(pool, member, &err);
 		break;
 	case 4:
-		pool_drain_stop(pool, member);
+		assert_int_equal(pool_drain_stop(pool, member, &err), 0);
 		pool_balance_now(pool);
 		break;
 	case 5:

@@ -116,10 +116,15 @@ static bool fail_drive(struct faults *faults, const json_t *member)
 	return command(faults, "drive-fail", member, drive, false);
 }
 
-static bool bring_drive(struct faults *faults, const json_t *member)
+/* Of MEMBER, or of another one where it has no drive that is out. */
+static bool bring_drive(struct faults *faults, const json_t *members, const json_t *member)
 {
 	int drive = choose_drive(faults, member, true);
 
+	for (size_t i = 0; drive < 0 && i < json_array_size(members); i++) {
+		member = json_array_get(members, i);
+		drive = choose_drive(faults, member, true);
+	}
 	if (drive < 0)
 		return fail_drive(faults, member);
 	/* Refused while its content counts. */
@@ -179,7 +184,7 @@ bool faults_step(struct faults *faults)
 		uint64_t what = rng_below(&faults->rng, 20);
 
 		done = what < 8	   ? fail_drive(faults, member)
-		       : what < 15 ? bring_drive(faults, member)
+		       : what < 15 ? bring_drive(faults, members, member)
 		       : what < 17 ? scrub(faults, member)
 		       : what < 19 ? battery(faults, member)
 				   : drain(faults, members, member);

@@ -135,8 +135,6 @@ static const struct control_command commands[] = {
     {{"sessions", "", "who is logged in, where, and with how many I/Os"}, control_run_sessions},
     {{"seen", "[after=N]", "what has been seen of the initiators: logins, losses, resets, ..."},
      control_run_seen},
-    {{"watch-io", "[pause=500ms]", "pauses of that length in a session's I/O are seen; 0: not"},
-     control_run_watch_io},
     {{"alua-set", "volume=V group=N state=S [transition=T]",
       "changes an access state: optimized, non-optimized, standby, ..."},
      control_run_alua_set},

@@ -38,7 +38,6 @@ int control_run_alua_set(struct control_request *request);
 /* command_session.c */
 int control_run_sessions(struct control_request *request);
 int control_run_seen(struct control_request *request);
-int control_run_watch_io(struct control_request *request);
 
 /* command_drive.c */
 int control_run_drive_fail(struct control_request *request);

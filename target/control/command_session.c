@@ -40,8 +40,6 @@ static json_t *sight_json(const struct iscsi_sight *sight)
 
 	if (sight->target[0])
 		json_object_set_new(json, "target", json_string(sight->target));
-	if (sight->pause_ns)
-		json_object_set_new(json, "pause_ns", json_integer((json_int_t)sight->pause_ns));
 	return json;
 }
 
@@ -63,18 +61,5 @@ int control_run_seen(struct control_request *request)
 	json_object_set_new(request->answer, "now_ns",
 			    json_integer((json_int_t)loop_now_ns(request->loop)));
 	json_object_set_new(request->answer, "seen", seen);
-	return r;
-}
-
-/* "pause": how long nothing must have come; 0: pauses are no sight. */
-int control_run_watch_io(struct control_request *request)
-{
-	uint64_t pause_ns;
-	int r = control_take_value(request, "pause", CFG_DURATION, 500 * NS_PER_MS, &pause_ns);
-
-	if (!r && pause_ns && pause_ns < 10 * NS_PER_MS)
-		return err_set(&request->err, -EINVAL, "\"pause\" must be 0 or at least 10ms");
-	if (!r)
-		iscsi_witness_watch(target_server(request->target), pause_ns);
 	return r;
 }

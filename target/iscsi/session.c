@@ -113,7 +113,7 @@ int iscsi_session_new(struct iscsi_conn *conn, struct iscsi_session **ret_sessio
 		hide_luns(conn, session);
 	}
 	session->tsih = tsih_new(server);
-	session->since_ns = session->io_seen_ns = loop_now_ns(server->loop);
+	session->since_ns = loop_now_ns(server->loop);
 	TAILQ_INSERT_TAIL(&server->sessions, session, entry);
 	server->session_count++;
 	*ret_session = session;

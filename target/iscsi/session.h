@@ -60,8 +60,7 @@ struct iscsi_session {
 	struct iscsi_conn *successor;
 	struct iscsi_conn *logout; /* answers when all tasks of the session have ended */
 	uint64_t since_ns;
-	uint64_t ios;		       /* READs and WRITEs that ended well */
-	uint64_t ios_seen, io_seen_ns; /* by the witness */
+	uint64_t ios; /* READs and WRITEs that ended well */
 };
 
 /* Looks for the session a normal login reinstates. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of sights, and the look at each session's I/O.
+ * The list of sights.
  */
 #include "target/iscsi/witness.h"
 
@@ -11,10 +11,7 @@
 
 #include "target/iscsi/conn.h"
 
-enum {
-	MERGE_AMONG = 16, /* the latest sights that one which repeats may count up */
-	LOOKS_PER_PAUSE = 5,
-};
+enum { MERGE_AMONG = 16 };	/* the latest sights that one which repeats may count up */
 #define MERGE_NS (2 * NS_PER_S) /* ... when they are no older */
 
 const char *const iscsi_sight_names[] = {
@@ -30,16 +27,12 @@ const char *const iscsi_sight_names[] = {
     [SIGHT_STATUS] = "status",
     [SIGHT_ALUA_ASKED] = "alua-asked",
     [SIGHT_ALUA_SET] = "alua-set",
-    [SIGHT_IO_BEGINS] = "io-begins",
-    [SIGHT_IO_AGAIN] = "io-again",
     NULL,
 };
 
 struct iscsi_witness {
 	struct iscsi_sight sights[ISCSI_SIGHTS];
 	uint64_t last; /* number of the newest; it stands at last % ISCSI_SIGHTS */
-	struct loop_timer look;
-	uint64_t pause_ns;
 };
 
 static struct iscsi_sight *sight_at(struct iscsi_witness *witness, uint64_t number)
@@ -68,7 +61,6 @@ static void keep(struct iscsi_witness *witness, const struct iscsi_sight *sight)
 			continue;
 		old->count++;
 		old->last_ns = sight->last_ns;
-		old->pause_ns = MAX_OF(old->pause_ns, sight->pause_ns);
 		return;
 	}
 	witness->last++;
@@ -76,37 +68,26 @@ static void keep(struct iscsi_witness *witness, const struct iscsi_sight *sight)
 	sight_at(witness, witness->last)->number = witness->last;
 }
 
-static void fill(struct iscsi_sight *sight, enum iscsi_sight_kind kind, uint64_t now_ns,
-		 const char *initiator, const struct iscsi_portal *portal)
-{
-	*sight =
-	    (struct iscsi_sight){.kind = kind, .first_ns = now_ns, .last_ns = now_ns, .count = 1};
-	snprintf(sight->initiator, sizeof sight->initiator, "%s", initiator);
-	snprintf(sight->portal, sizeof sight->portal, "%s", portal->config.address.text);
-}
-
-static void fill_session(struct iscsi_sight *sight, const struct iscsi_session *session)
-{
-	memcpy(sight->isid, session->isid, sizeof sight->isid);
-	if (session->target)
-		snprintf(sight->target, sizeof sight->target, "%s",
-			 scsi_target_name(session->target));
-}
-
 void iscsi_witness_note(struct iscsi_conn *conn, enum iscsi_sight_kind kind, const char *format,
 			...)
 {
 	struct iscsi_server *server = conn->server;
-	struct iscsi_sight sight;
+	uint64_t now_ns = loop_now_ns(server->loop);
+	struct iscsi_sight sight = {
+	    .kind = kind, .first_ns = now_ns, .last_ns = now_ns, .count = 1};
 	va_list args;
 
 	if (!server->witness || (conn->session && !conn->session->target))
 		return; /* discovery is nobody's path */
-	fill(&sight, kind, loop_now_ns(server->loop), conn->initiator_name, conn->portal);
-	if (conn->session)
-		fill_session(&sight, conn->session);
-	else if (conn->login)
+	snprintf(sight.initiator, sizeof sight.initiator, "%s", conn->initiator_name);
+	snprintf(sight.portal, sizeof sight.portal, "%s", conn->portal->config.address.text);
+	if (conn->session) {
+		snprintf(sight.target, sizeof sight.target, "%s",
+			 scsi_target_name(conn->session->target));
+		memcpy(sight.isid, conn->session->isid, sizeof sight.isid);
+	} else if (conn->login) {
 		memcpy(sight.isid, conn->login->isid, sizeof sight.isid);
+	}
 	va_start(args, format);
 	vsnprintf(sight.text, sizeof sight.text, format, args);
 	va_end(args);
@@ -166,67 +147,16 @@ void iscsi_witness_answer(const struct iscsi_command *command)
 		iscsi_witness_note(conn, SIGHT_ALUA_SET, "SET TARGET PORT GROUPS");
 }
 
-/* ---- pauses ---- */
-
-static void look_at(struct iscsi_witness *witness, struct iscsi_session *session, uint64_t now_ns)
-{
-	bool first = session->ios_seen == 0;
-	uint64_t pause_ns = now_ns - session->io_seen_ns;
-	struct iscsi_sight sight;
-
-	if (session->ios == session->ios_seen)
-		return;
-	session->ios_seen = session->ios;
-	session->io_seen_ns = now_ns;
-	if (!first && pause_ns < witness->pause_ns)
-		return;
-	fill(&sight, first ? SIGHT_IO_BEGINS : SIGHT_IO_AGAIN, now_ns, session->initiator_name,
-	     session->portal);
-	fill_session(&sight, session);
-	sight.pause_ns = first ? 0 : pause_ns;
-	keep(witness, &sight);
-}
-
-static void look(void *arg)
-{
-	struct iscsi_server *server = arg;
-	struct iscsi_witness *witness = server->witness;
-	uint64_t now_ns = loop_now_ns(server->loop);
-	struct iscsi_session *session;
-
-	TAILQ_FOREACH (session, &server->sessions, entry)
-		look_at(witness, session, now_ns);
-	loop_timer_set(server->loop, &witness->look, now_ns + witness->pause_ns / LOOKS_PER_PAUSE);
-}
-
-void iscsi_witness_watch(struct iscsi_server *server, uint64_t pause_ns)
-{
-	struct iscsi_witness *witness = server->witness;
-
-	if (!witness)
-		return;
-	witness->pause_ns = pause_ns;
-	if (pause_ns == 0)
-		loop_timer_cancel(server->loop, &witness->look);
-	else
-		look(server);
-}
-
 /* ---- life and questions ---- */
 
 int iscsi_witness_open(struct iscsi_server *server)
 {
 	server->witness = calloc(1, sizeof *server->witness);
-	if (!server->witness)
-		return -ENOMEM;
-	loop_timer_init(&server->witness->look, look, server);
-	return 0;
+	return server->witness ? 0 : -ENOMEM;
 }
 
 void iscsi_witness_close(struct iscsi_server *server)
 {
-	if (server->witness)
-		loop_timer_cancel(server->loop, &server->witness->look);
 	free(server->witness);
 	server->witness = NULL;
 }

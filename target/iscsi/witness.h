@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The witness: what the target has seen of its initiators that matters when paths fail over: who
- * logged in where, how connections ended, what was aborted or reset, which answers were not GOOD,
- * who asked for access states, and how long nothing came before I/O went on.  It is how somebody
+ * logged in where, how connections ended, what was aborted or reset, which answers were not GOOD
+ * and who asked for access states.  It is how somebody
  * else's initiator is judged, which tells nothing itself.
  *
  * A list of the latest ISCSI_SIGHTS sights; one that repeats soon counts up instead.  Numbers are
@@ -31,8 +31,6 @@ enum iscsi_sight_kind {
 	SIGHT_STATUS,	       /* BUSY, TASK SET FULL, RESERVATION CONFLICT, TASK ABORTED */
 	SIGHT_ALUA_ASKED,      /* REPORT TARGET PORT GROUPS */
 	SIGHT_ALUA_SET,	       /* SET TARGET PORT GROUPS */
-	SIGHT_IO_BEGINS,       /* the first READ or WRITE of a session */
-	SIGHT_IO_AGAIN,	       /* ... after `pause_ns` without any */
 	SIGHT_KINDS,
 };
 extern const char *const iscsi_sight_names[];
@@ -41,7 +39,6 @@ struct iscsi_sight {
 	uint64_t number; /* 1.. */
 	enum iscsi_sight_kind kind;
 	uint64_t first_ns, last_ns, count;
-	uint64_t pause_ns; /* SIGHT_IO_AGAIN: the longest */
 	char initiator[ISCSI_NAME_BYTES], target[ISCSI_NAME_BYTES];
 	uint8_t isid[6];
 	char portal[64];
@@ -57,8 +54,6 @@ void iscsi_witness_note(struct iscsi_conn *conn, enum iscsi_sight_kind kind, con
 			...) __attribute__((format(printf, 3, 4)));
 /* An answer that is not GOOD, or one to a command about access states. */
 void iscsi_witness_answer(const struct iscsi_command *command);
-/* A pause in a session's I/O is a sight when it lasts PAUSE_NS; 0: not looked for (the default). */
-void iscsi_witness_watch(struct iscsi_server *server, uint64_t pause_ns);
 
 /* The oldest sight that is newer than number AFTER; NULL: there is none. */
 const struct iscsi_sight *iscsi_witness_next(const struct iscsi_server *server, uint64_t after);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the target has seen of its initiators: each kind of sight, what repeats, what is forgotten,
- * and the pauses of I/O.
+ * What the target has seen of its initiators: each kind of sight, what repeats, and what is
+ * forgotten.
  */
 #include "target/iscsi/witness.h"
 #include "tests/unit/iscsi/fixture.h"
@@ -26,15 +26,6 @@ static unsigned sights(const struct fixture *f)
 	for (uint64_t at = 0; (sight = iscsi_witness_next(f->server, at)); at = sight->number)
 		count++;
 	return count;
-}
-
-static void read_one(struct fixture *f)
-{
-	uint8_t bhs[BHS_BYTES];
-
-	pdu_read10(&f->client, bhs, 0, 1);
-	pdu_send(&f->client, bhs, NULL, 0);
-	pdu_expect(&f->client, OP_DATA_IN);
 }
 
 static void test_login_and_its_ends(void **state)
@@ -103,26 +94,6 @@ static void test_repeats_and_bound(void **state)
 	assert_null(iscsi_witness_next(f->server, before + 1 + 2 * ISCSI_SIGHTS));
 }
 
-static void test_pauses(void **state)
-{
-	struct fixture *f = *state;
-
-	fixture_login(f, NULL, 0);
-	iscsi_witness_watch(f->server, 500 * NS_PER_MS);
-	read_one(f);
-	loop_run_until(f->loop, loop_now_ns(f->loop) + NS_PER_S);
-	assert_int_equal(seen(f, SIGHT_IO_BEGINS)->count, 1);
-	loop_run_until(f->loop, loop_now_ns(f->loop) + 2 * NS_PER_S);
-	read_one(f);
-	loop_run_until(f->loop, loop_now_ns(f->loop) + NS_PER_S);
-	assert_in_range(seen(f, SIGHT_IO_AGAIN)->pause_ns, 2500 * NS_PER_MS, 3200 * NS_PER_MS);
-	iscsi_witness_watch(f->server, 0);
-	loop_run_until(f->loop, loop_now_ns(f->loop) + 2 * NS_PER_S);
-	read_one(f);
-	loop_run_until(f->loop, loop_now_ns(f->loop) + NS_PER_S);
-	assert_int_equal(seen(f, SIGHT_IO_AGAIN)->count, 1);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,7 +101,6 @@ int main(void)
 	    FIXTURE_TEST(test_refused_login),
 	    FIXTURE_TEST(test_answers_and_functions),
 	    FIXTURE_TEST(test_repeats_and_bound),
-	    FIXTURE_TEST(test_pauses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

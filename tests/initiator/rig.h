@@ -46,6 +46,7 @@ struct device_rig {
 	struct mpio *mpio;
 	unsigned ready, ups, downs, done;
 	int ready_status;
+	void *arg; /* of the peers' scripts, whose own argument is this rig */
 };
 
 struct device_io {

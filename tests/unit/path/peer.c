@@ -275,8 +275,14 @@ static void on_command(struct peer *peer, const uint8_t *request, const uint8_t 
 	case 0x42:
 		on_unmap(peer, request, data);
 		break;
-	default:
+	case 0x28:
+	case 0x2a:
+	case 0x88:
+	case 0x8a:
 		on_io(peer, request, cdb, data);
+		break;
+	default:
+		peer_respond(peer, request, CHECK_CONDITION, 5, 0x20, 0);
 		break;
 	}
 }

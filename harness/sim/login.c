@@ -26,7 +26,7 @@ void sim_probe_send(void *arg)
 
 void sim_probe_start(struct sim_path *path)
 {
-	path->probe = (struct sim_probe){.facts.identity.portal_group = -1};
+	path->probe = (struct sim_probe){.facts = identity_unknown()};
 	sim_probe_send(path);
 }
 

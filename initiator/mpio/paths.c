@@ -65,6 +65,8 @@ static const char *mismatch(const struct mpio *m, const struct path_identity *id
 	if (id->designator_bytes != m->unit.designator_bytes ||
 	    memcmp(id->designator, m->unit.designator, id->designator_bytes) != 0)
 		return "another logical unit (designator differs)";
+	if (*id->serial && *m->unit.serial && strcmp(id->serial, m->unit.serial) != 0)
+		return "another logical unit (serial number differs)";
 	if (id->block_bytes != m->unit.block_bytes)
 		return "another logical unit (block size differs)";
 	if (id->blocks * id->block_bytes < m->layer.size_bytes)

@@ -4,6 +4,7 @@
  */
 #include "initiator/path/identity.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 enum {
 	VPD_SERIAL = 0x80,
 	VPD_DESIGNATORS = 0x83,
+	VPD_EXTENDED = 0x86,
 	VPD_LIMITS = 0xb0,
 
 	ASSOCIATION_UNIT = 0,
@@ -22,6 +24,7 @@ enum {
 	DESIGNATOR_NAA = 3,
 	DESIGNATOR_RELATIVE_PORT = 4,
 	DESIGNATOR_PORT_GROUP = 5,
+	DESIGNATOR_SCSI_NAME = 8,
 
 	RANK_SERIAL = 1,
 	RANK_T10 = 2,
@@ -30,6 +33,11 @@ enum {
 
 	MAX_BLOCK_BYTES = 65536,
 };
+
+struct identity_facts identity_unknown(void)
+{
+	return (struct identity_facts){.identity.portal_group = -1};
+}
 
 /* Fixed-width ASCII fields are padded with blanks. */
 static void copy_text(char *out, size_t out_size, const uint8_t *from, size_t size)
@@ -50,6 +58,8 @@ int identity_inquiry(const uint8_t *data, size_t size, struct identity_facts *fa
 	/* Peripheral qualifier and type: a connected direct-access unit is 00h. */
 	if (size < 36 || data[0] != 0)
 		return -EPROTO;
+	facts->version = data[2];
+	id->tpgs = data[5] >> 4 & 3;
 	copy_text(id->vendor, sizeof id->vendor, data + 8, 8);
 	copy_text(id->product, sizeof id->product, data + 16, 16);
 	copy_text(id->revision, sizeof id->revision, data + 32, 4);
@@ -82,6 +92,36 @@ static void keep_designator(struct identity_facts *facts, unsigned rank, const u
 	facts->rank = rank;
 }
 
+/* The iSCSI name of a target port: "iqn...,t,0x" and the portal group's tag (SPC-4 7.8.6.11,
+ * RFC 7143 13.9); padded with zeros. */
+static void take_port_name(struct identity_facts *facts, const uint8_t *bytes, size_t size)
+{
+	static const char mark[] = ",t,0x";
+	const size_t mark_size = sizeof mark - 1;
+	const uint8_t *at = memmem(bytes, size, mark, mark_size);
+	unsigned digits = 0;
+	int tag = 0;
+
+	if (!at)
+		return;
+	at += mark_size;
+	for (; at < bytes + size && digits < 4 && isxdigit(*at); at++, digits++)
+		tag = tag << 4 | (isdigit(*at) ? *at - '0' : (*at | 0x20) - 'a' + 10);
+	if (digits)
+		facts->identity.portal_group = tag;
+}
+
+static void take_port(struct identity_facts *facts, unsigned type, const uint8_t *bytes,
+		      size_t size)
+{
+	if (type == DESIGNATOR_SCSI_NAME)
+		take_port_name(facts, bytes, size);
+	else if (type == DESIGNATOR_RELATIVE_PORT && size >= 4)
+		facts->identity.relative_port = get_be16(bytes + 2);
+	else if (type == DESIGNATOR_PORT_GROUP && size >= 4)
+		facts->identity.target_port_group = get_be16(bytes + 2);
+}
+
 static void take_designator(struct identity_facts *facts, unsigned association, unsigned type,
 			    const uint8_t *bytes, size_t size)
 {
@@ -91,14 +131,10 @@ static void take_designator(struct identity_facts *facts, unsigned association, 
 	    [DESIGNATOR_NAA] = RANK_NAA,
 	};
 
-	if (association == ASSOCIATION_PORT && size >= 4) {
-		if (type == DESIGNATOR_RELATIVE_PORT)
-			facts->identity.relative_port = get_be16(bytes + 2);
-		else if (type == DESIGNATOR_PORT_GROUP)
-			facts->identity.target_port_group = get_be16(bytes + 2);
-	} else if (association == ASSOCIATION_UNIT && type < ARRAY_SIZE(ranks) && ranks[type]) {
+	if (association == ASSOCIATION_PORT)
+		take_port(facts, type, bytes, size);
+	else if (association == ASSOCIATION_UNIT && type < ARRAY_SIZE(ranks) && ranks[type])
 		keep_designator(facts, ranks[type], bytes, size);
-	}
 }
 
 int identity_vpd_designators(const uint8_t *data, size_t size, struct identity_facts *facts)
@@ -135,7 +171,20 @@ int identity_vpd_serial(const uint8_t *data, size_t size, struct identity_facts 
 		body++;
 		left--;
 	}
+	copy_text(facts->identity.serial, sizeof facts->identity.serial, body, left);
 	keep_designator(facts, RANK_SERIAL, body, left);
+	return 0;
+}
+
+int identity_vpd_extended(const uint8_t *data, size_t size, struct identity_facts *facts)
+{
+	const uint8_t *body;
+	size_t left;
+	int r = vpd_body(data, size, VPD_EXTENDED, &body, &left);
+
+	if (r < 0)
+		return r;
+	facts->identity.referrals = left >= 5 && body[4] & 0x10; /* R_SUP */
 	return 0;
 }
 

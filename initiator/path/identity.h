@@ -14,17 +14,22 @@
 
 struct identity_facts {
 	struct path_identity identity;
-	unsigned rank; /* of the designator held: higher is better, 0 none */
-	bool dpofua;   /* the FUA bit is honoured */
-	bool lbpme;    /* thin: UNMAP makes sense */
+	unsigned rank;	 /* of the designator held: higher is better, 0 none */
+	uint8_t version; /* of INQUIRY: 6 is SPC-4 */
+	bool dpofua;	 /* the FUA bit is honoured */
+	bool lbpme;	 /* thin: UNMAP makes sense */
 	bool told_unmap;
 	bool have_capacity;
 };
+
+/* The state to begin with. */
+struct identity_facts identity_unknown(void);
 
 /* Each returns 0 or -EPROTO when the data cannot be what was asked for. */
 int identity_inquiry(const uint8_t *data, size_t size, struct identity_facts *facts);
 int identity_vpd_designators(const uint8_t *data, size_t size, struct identity_facts *facts);
 int identity_vpd_serial(const uint8_t *data, size_t size, struct identity_facts *facts);
+int identity_vpd_extended(const uint8_t *data, size_t size, struct identity_facts *facts);
 int identity_vpd_limits(const uint8_t *data, size_t size, struct identity_facts *facts);
 int identity_capacity16(const uint8_t *data, size_t size, struct identity_facts *facts);
 int identity_capacity10(const uint8_t *data, size_t size, struct identity_facts *facts);
@@ -42,7 +47,7 @@ struct identity_step {
 	bool (*needed)(const struct identity_facts *facts); /* NULL: always */
 };
 
-enum { IDENTITY_STEPS = 8, IDENTITY_DATA_BYTES = 1024 };
+enum { IDENTITY_STEPS = 9, IDENTITY_DATA_BYTES = 1024 };
 extern const struct identity_step identity_steps[IDENTITY_STEPS];
 /* The step after STEP that is still needed; IDENTITY_STEPS when there is none. */
 unsigned identity_next_step(unsigned step, const struct identity_facts *facts);

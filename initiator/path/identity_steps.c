@@ -4,9 +4,10 @@
  */
 #include "initiator/path/identity.h"
 
-static bool no_designator(const struct identity_facts *facts)
+/* Older units have no such page, and some take offence. */
+static bool is_spc4(const struct identity_facts *facts)
 {
-	return facts->rank == 0;
+	return facts->version >= 6;
 }
 
 static bool no_capacity(const struct identity_facts *facts)
@@ -32,8 +33,14 @@ const struct identity_step identity_steps[IDENTITY_STEPS] = {
      .cdb_size = 6,
      .data_bytes = 252,
      .optional = true,
-     .parse = identity_vpd_serial,
-     .needed = no_designator},
+     .parse = identity_vpd_serial},
+    {.name = "INQUIRY of page 86h",
+     .cdb = {0x12, 1, 0x86, 0, 64},
+     .cdb_size = 6,
+     .data_bytes = 64,
+     .optional = true,
+     .parse = identity_vpd_extended,
+     .needed = is_spc4},
     {.name = "INQUIRY of page b0h",
      .cdb = {0x12, 1, 0xb0, 0, 64},
      .cdb_size = 6,

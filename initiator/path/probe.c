@@ -159,7 +159,7 @@ void probe_send(void *arg)
 void probe_start(struct iscsi_path *p)
 {
 	memset(&p->probe, 0, sizeof p->probe);
-	p->probe.facts.identity.portal_group = -1;
+	p->probe.facts = identity_unknown();
 	p->cdb10 = false;
 	p->phase = ISCSI_PROBING;
 	probe_send(p);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -61,6 +62,24 @@ static void remapped_unit_is_not_written(void **unused)
 		assert_int_equal(rig_do(&rig, IO_WRITE, i, 1, 1), 0);
 	assert_int_equal(rig.fakes[0]->submitted, before);
 	assert_non_null(rig_find_event(&rig, 0, MPIO_PATH_CONNECTING, MPIO_PATH_WRONG_LU));
+	rig_close(&rig);
+}
+
+/* The designator of the old unit, taken over by another (a restored snapshot): the serial number
+ * gives it away, where both logins were told one. */
+static void serial_number_must_agree(void **unused)
+{
+	struct rig rig;
+
+	rig_open(&rig, NULL, 3, 1);
+	snprintf(rig.fakes[0]->identity.serial, sizeof rig.fakes[0]->identity.serial, "A1");
+	snprintf(rig.fakes[1]->identity.serial, sizeof rig.fakes[1]->identity.serial, "A2");
+	rig.fakes[0]->connect_ns = 1;
+	rig_start(&rig);
+	assert_int_equal(rig_state(&rig, 0), MPIO_PATH_UP);
+	assert_int_equal(rig_state(&rig, 1), MPIO_PATH_WRONG_LU);
+	assert_int_equal(rig_state(&rig, 2), MPIO_PATH_UP);
+	assert_non_null(rig_find_event(&rig, 1, MPIO_PATH_CONNECTING, MPIO_PATH_WRONG_LU));
 	rig_close(&rig);
 }
 
@@ -153,6 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(wrong_unit_is_refused),
 	    cmocka_unit_test(remapped_unit_is_not_written),
+	    cmocka_unit_test(serial_number_must_agree),
 	    cmocka_unit_test(answers_become_actions),
 	    cmocka_unit_test(retries_are_bounded),
 	};

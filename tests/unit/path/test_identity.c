@@ -18,7 +18,7 @@
 static void inquiry(void **unused)
 {
 	static const uint8_t names[28] = "EQLOGIC 100E-00         5.2 ";
-	uint8_t data[36] = {0, 0, 6, 2, 31};
+	uint8_t data[36] = {0, 0, 6, 2, 31, 0x30};
 	struct identity_facts facts = {0};
 
 	memcpy(data + 8, names, sizeof names);
@@ -26,6 +26,8 @@ static void inquiry(void **unused)
 	assert_string_equal(facts.identity.vendor, "EQLOGIC");
 	assert_string_equal(facts.identity.product, "100E-00");
 	assert_string_equal(facts.identity.revision, "5.2");
+	assert_int_equal(facts.identity.tpgs, 3);
+	assert_int_equal(facts.version, 6);
 	assert_int_equal(identity_inquiry(data, 35, &facts), -EPROTO);
 	data[0] = 0x7f; /* no unit at this LUN */
 	assert_int_equal(identity_inquiry(data, sizeof data, &facts), -EPROTO);
@@ -91,9 +93,45 @@ static void serial_is_the_last_resort(void **unused)
 	assert_int_equal(identity_vpd_serial(page, sizeof page, &facts), 0);
 	assert_int_equal(facts.identity.designator_bytes, 3);
 	assert_memory_equal(facts.identity.designator, "A12", 3);
+	assert_string_equal(facts.identity.serial, "A12");
 	facts = (struct identity_facts){.rank = 2, .identity = {.designator_bytes = 2}};
 	assert_int_equal(identity_vpd_serial(page, sizeof page, &facts), 0);
 	assert_int_equal(facts.identity.designator_bytes, 2);
+	assert_string_equal(facts.identity.serial, "A12");
+}
+
+static int portal_group_of(const char *name, size_t size)
+{
+	uint8_t page[128] = {0, 0x83, 0, (uint8_t)(4 + size), 0x53, 0x98, 0, (uint8_t)size};
+	struct identity_facts facts = identity_unknown();
+
+	assert_true(size <= sizeof page - 8);
+	memcpy(page + 8, name, strlen(name));
+	assert_int_equal(identity_vpd_designators(page, 8 + size, &facts), 0);
+	return facts.identity.portal_group;
+}
+
+static void portal_groups(void **unused)
+{
+	assert_int_equal(portal_group_of("iqn.2026-11.test:a,t,0x0001", 28), 1);
+	assert_int_equal(portal_group_of("iqn.2026-11.test:a,t,0xfFa0", 32), 0xffa0);
+	assert_int_equal(portal_group_of("iqn.2026-11.test:a,t,0x7", 24), 7); /* not padded */
+	assert_int_equal(portal_group_of("iqn.2026-11.test:a,t,0x", 24), -1);
+	assert_int_equal(portal_group_of("iqn.2026-11.test:a", 20), -1);
+	assert_int_equal(portal_group_of("", 0), -1);
+}
+
+static void extended(void **unused)
+{
+	uint8_t page[64] = {0, 0x86, 0, 60, 0, 0, 0, 0, 0x10};
+	struct identity_facts facts = {0};
+
+	assert_int_equal(identity_vpd_extended(page, sizeof page, &facts), 0);
+	assert_true(facts.identity.referrals);
+	assert_int_equal(identity_vpd_extended(page, 8, &facts), 0);
+	assert_false(facts.identity.referrals);
+	page[1] = 0x83;
+	assert_int_equal(identity_vpd_extended(page, sizeof page, &facts), -EPROTO);
 }
 
 static void limits(void **unused)
@@ -168,10 +206,11 @@ static void mode(void **unused)
 static void noise(void **unused)
 {
 	static int (*const parsers[])(const uint8_t *, size_t, struct identity_facts *) = {
-	    identity_inquiry,	 identity_vpd_designators, identity_vpd_serial, identity_vpd_limits,
-	    identity_capacity16, identity_capacity10,	   identity_mode6,
+	    identity_inquiry,	 identity_vpd_designators, identity_vpd_serial,
+	    identity_vpd_limits, identity_vpd_extended,	   identity_capacity16,
+	    identity_capacity10, identity_mode6,
 	};
-	static const uint8_t pages[] = {0, 0x83, 0x80, 0xb0};
+	static const uint8_t pages[] = {0, 0x83, 0x80, 0x86, 0xb0};
 	struct rng rng;
 
 	rng_init(&rng, 3, 3);
@@ -199,6 +238,8 @@ int main(void)
 	    cmocka_unit_test(inquiry),
 	    cmocka_unit_test(best_designator_wins),
 	    cmocka_unit_test(serial_is_the_last_resort),
+	    cmocka_unit_test(portal_groups),
+	    cmocka_unit_test(extended),
 	    cmocka_unit_test(limits),
 	    cmocka_unit_test(capacities),
 	    cmocka_unit_test(mode),

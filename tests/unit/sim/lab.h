@@ -10,7 +10,7 @@
 #include "tests/unit/scsi/fake_volume.h"
 
 #define DELAY_NS     NS_PER_MS
-#define UP_NS	     (16 * DELAY_NS) /* login, seven commands, one unit attention */
+#define UP_NS	     (20 * DELAY_NS) /* login, eight commands, one unit attention */
 #define VOLUME_BYTES (4 * MIB)
 
 enum { PATHS = 2, BLOCK = 512 };

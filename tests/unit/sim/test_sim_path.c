@@ -48,6 +48,11 @@ static void test_login(void **state)
 	assert_int_equal(a->max_transfer_blocks, 16 * MIB / BLOCK);
 	assert_true(a->can_unmap);
 	assert_false(a->write_protected);
+	assert_int_equal(a->portal_group, 3261);
+	assert_int_equal(b->portal_group, 3262);
+	assert_true(a->referrals);
+	assert_true(*a->serial);
+	assert_string_equal(a->serial, b->serial);
 	assert_string_equal(a->vendor, "SANLAB");
 	assert_string_equal(a->product, "db1");
 	lab_done(&lab);

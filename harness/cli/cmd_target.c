@@ -5,6 +5,9 @@
  * Prints one line beginning "ready" on stdout when every portal listens.  SIGINT, SIGTERM and
  * SIGHUP end it in order.  When standard input is a pipe its end ends the target as well: that is
  * how a `sanlab run` that dies takes its target along.
+ *
+ * With --out the fault timeline runs as well, and a report tells what the target saw of whoever
+ * logged in.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,6 +21,7 @@
 #include "base/log.h"
 #include "harness/cli/cli.h"
 #include "harness/lab/lab.h"
+#include "harness/run/run.h"
 #include "target/control/control.h"
 #include "target/target.h"
 
@@ -120,6 +124,15 @@ int cmd_target(const struct cli_args *args)
 		err_print(&err);
 		lab_free(lab);
 		return EXIT_USAGE;
+	}
+	if (args->out_dir) {
+		struct run_options options = {.out_dir = args->out_dir, .quiet = args->quiet};
+
+		r = lab_observe(lab);
+		r = r < 0 ? EXIT_INTERNAL
+			  : run_lab(lab, args->words[0], args->sets, args->set_count, &options);
+		lab_free(lab);
+		return r;
 	}
 	allow_descriptors();
 	r = loop_new_real(&loop);

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "harness/lab/lab_impl.h"
+#include "harness/workload/foreign.h"
 #include "harness/workload/workload.h"
 
 /* Finds `type` among the workload's keys, then decodes the rest by the schema it names. */
@@ -170,11 +171,26 @@ struct lab *lab_free(struct lab *lab)
 	return NULL;
 }
 
+static bool can_observe(const struct lab *lab, struct err *err)
+{
+	if (lab->has_group && !lab->hosts.count)
+		return true;
+	err_set(err, -EINVAL, "lab '%s': a foreign workload needs a group to come to, and no hosts",
+		lab->name);
+	err_hint(err, "leave out `hosts`, or give them a workload of their own");
+	return false;
+}
+
 bool lab_can_run(const struct lab *lab, struct err *err)
 {
+	if (lab->workload_ops == &foreign_workload_ops)
+		return can_observe(lab, err);
 	if (!lab->hosts.count) {
 		err_set(err, -EINVAL, "lab '%s' has no hosts: nobody would do any I/O", lab->name);
-		err_hint(err, "serve it with `sanlab target`, or add hosts and a workload");
+		err_hint(
+		    err,
+		    "serve it with `sanlab target`, add hosts and a workload, or watch somebody "
+		    "else's load with workload: {type: foreign}");
 		return false;
 	}
 	if (!lab->workload_ops) {
@@ -183,6 +199,22 @@ bool lab_can_run(const struct lab *lab, struct err *err)
 		return false;
 	}
 	return true;
+}
+
+int lab_observe(struct lab *lab)
+{
+	void *config;
+
+	lab->hosts.count = 0;
+	if (lab->workload_ops == &foreign_workload_ops)
+		return 0;
+	config = foreign_config_new();
+	if (!config)
+		return -ENOMEM;
+	free(lab->workload_config);
+	lab->workload_config = config;
+	lab->workload_ops = &foreign_workload_ops;
+	return 0;
 }
 
 int lab_emit(const struct lab *lab, FILE *to)

@@ -114,6 +114,8 @@ int lab_parse(const char *name, const char *text, size_t size, const char *const
 	      size_t set_count, FILE *errors_to, struct lab **ret_lab);
 struct lab *lab_free(struct lab *lab);
 bool lab_can_run(const struct lab *lab, struct err *err);
+/* Makes LAB one whose load is somebody else's: without hosts, its workload `foreign`.  -ENOMEM. */
+int lab_observe(struct lab *lab);
 /* The paths of one volume (or lun) of a host in the order in which everything counts them, from
  * 0: faults, reports, `preferred-path`.  A group's volume: the portals of its pool's members in the
  * order of the file, in style lun after the group portal.  A lun: its urls. */

@@ -111,6 +111,7 @@ struct record *record_free(struct record *record)
 	free(record->error);
 	json_decref(record->environment);
 	json_decref(record->mismatches);
+	json_decref(record->observed);
 	json_decref(record->target);
 	free(record);
 	return NULL;

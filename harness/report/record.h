@@ -91,6 +91,7 @@ struct record {
 	unsigned marker_count;
 	struct record_verdict *verdicts;
 	unsigned verdict_count;
+	json_t *observed; /* what a target has seen of a foreign load; NULL: the load was ours */
 	json_t *target; /* the target's own status at the end; NULL without a group */
 };
 

@@ -409,6 +409,8 @@ static void load_record(struct loader *loader, const json_t *root, struct record
 	load_list(loader, root, "verdicts", load_verdict, record);
 	record->environment = get_any(loader, root, "environment");
 	record->config_yaml = get_string(loader, root, "config_yaml");
+	if (json_object_get(root, "observed"))
+		record->observed = get_any(loader, root, "observed");
 	record->target = get_any(loader, root, "target");
 }
 

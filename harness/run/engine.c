@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "harness/workload/foreign.h"
 
 #define WATCH_NS NS_PER_S
 
@@ -217,9 +218,11 @@ static void watch_due(void *arg)
 
 /* ---- the interface ---- */
 
-void run_engine_on_judge(struct run_engine *engine, void (*judge)(void *arg, struct record *record),
-			 void *arg)
+void run_engine_on_judge(struct run_engine *engine,
+			 void (*collect)(void *arg, struct record *record),
+			 void (*judge)(void *arg, struct record *record), void *arg)
 {
+	engine->collect = collect;
 	engine->judge = judge;
 	engine->judge_arg = arg;
 }
@@ -320,16 +323,17 @@ static int allocate(struct run_engine *engine, const struct run_device *devices)
 
 	for (unsigned i = 0; i < count; i++)
 		engine->path_count += mpio_path_count(devices[i].mpio);
-	engine->devices = calloc(count, sizeof *engine->devices);
-	engine->links = calloc(count, sizeof *engine->links);
-	engine->workload_devices = calloc(count, sizeof *engine->workload_devices);
+	engine->devices = calloc(count + 1, sizeof *engine->devices);
+	engine->links = calloc(count + 1, sizeof *engine->links);
+	engine->workload_devices = calloc(count + 1, sizeof *engine->workload_devices);
 	engine->paths = calloc(engine->path_count + 1, sizeof *engine->paths);
 	engine->record = record_new();
 	engine->details = json_array();
 	if (!engine->devices || !engine->links || !engine->workload_devices || !engine->paths ||
 	    !engine->record || !engine->details)
 		return -ENOMEM;
-	memcpy(engine->devices, devices, count * sizeof *devices);
+	if (count)
+		memcpy(engine->devices, devices, count * sizeof *devices);
 	return timeline_open(engine);
 }
 
@@ -340,7 +344,7 @@ int run_engine_new(struct loop *loop, const struct lab *lab, const struct run_de
 	struct run_engine *engine;
 	int r;
 
-	if (device_count == 0)
+	if (device_count == 0 && lab->workload_ops != &foreign_workload_ops)
 		return err_set(err, -EINVAL, "the lab's hosts have no volumes");
 	engine = calloc(1, sizeof *engine);
 	if (!engine)

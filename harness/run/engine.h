@@ -76,6 +76,7 @@ struct run_engine {
 	double last_iops, last_mean_ns;
 	loop_fn finished;
 	void *arg;
+	void (*collect)(void *arg, struct record *record);
 	void (*judge)(void *arg, struct record *record);
 	void *judge_arg;
 };
@@ -92,6 +93,10 @@ void recording_start(struct run_engine *engine);
 void recording_phase(struct run_engine *engine);
 void recording_marker(struct run_engine *engine, const char *kind, const char *host,
 		      const char *volume, const char *portal, const char *text);
+/* One that is learnt of late: it takes its place among the others. */
+void recording_marker_at(struct run_engine *engine, uint64_t at_ns, const char *kind,
+			 const char *host, const char *volume, const char *portal,
+			 const char *text);
 /* ARG: the struct run_device_link; the struct run_engine. */
 void recording_path_event(void *arg, const struct mpio_event *event);
 void recording_mismatch(void *arg, const struct mismatch *mismatch);

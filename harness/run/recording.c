@@ -137,19 +137,32 @@ void recording_start(struct run_engine *engine)
 
 /* ---- as it happens ---- */
 
-void recording_marker(struct run_engine *engine, const char *kind, const char *host,
-		      const char *volume, const char *portal, const char *text)
+void recording_marker_at(struct run_engine *engine, uint64_t at_ns, const char *kind,
+			 const char *host, const char *volume, const char *portal, const char *text)
 {
-	struct record_marker *marker = record_add_marker(engine->record);
+	struct record *record = engine->record;
+	struct record_marker *marker = record_add_marker(record);
 
 	if (!marker)
 		return; /* the record's bound: the event log still has it */
-	marker->at_ns = run_at(engine);
-	marker->kind = copy(kind);
-	marker->host = copy(host);
-	marker->volume = copy(volume);
-	marker->portal = copy(portal);
-	marker->text = copy(text);
+	while (marker > record->markers && marker[-1].at_ns > at_ns) {
+		*marker = marker[-1];
+		marker--;
+	}
+	*marker = (struct record_marker){
+	    .at_ns = at_ns,
+	    .kind = copy(kind),
+	    .host = copy(host),
+	    .volume = copy(volume),
+	    .portal = copy(portal),
+	    .text = copy(text),
+	};
+}
+
+void recording_marker(struct run_engine *engine, const char *kind, const char *host,
+		      const char *volume, const char *portal, const char *text)
+{
+	recording_marker_at(engine, run_at(engine), kind, host, volume, portal, text);
 }
 
 void recording_phase(struct run_engine *engine)
@@ -472,6 +485,8 @@ void recording_finish(struct run_engine *engine)
 		free(record->paths[i].state);
 		record->paths[i].state = copy(mpio_path_state_names[info.state]);
 	}
+	if (engine->collect)
+		engine->collect(engine->judge_arg, record);
 	verdicts_judge(engine->lab, record);
 	if (engine->judge)
 		engine->judge(engine->judge_arg, record);

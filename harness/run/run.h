@@ -43,10 +43,11 @@ struct run_engine;
 int run_engine_new(struct loop *loop, const struct lab *lab, const struct run_device *devices,
 		   unsigned device_count, const struct fault_ops *faults, struct event_log *events,
 		   struct run_engine **ret_engine, struct err *err);
-/* JUDGE is called when the record is complete but for its verdicts' last ones, which it may add;
- * the target, if any, still runs. */
-void run_engine_on_judge(struct run_engine *engine, void (*judge)(void *arg, struct record *record),
-			 void *arg);
+/* At the end, while the target, if any, still runs: COLLECT adds to the record what verdicts rest
+ * on (NULL: nothing), JUDGE the last verdicts. */
+void run_engine_on_judge(struct run_engine *engine,
+			 void (*collect)(void *arg, struct record *record),
+			 void (*judge)(void *arg, struct record *record), void *arg);
 /* Starts; FINISHED is called when the record is complete (also after errors and run_engine_stop).*/
 void run_engine_start(struct run_engine *engine, loop_fn finished, void *arg);
 /* Orderly early end: drains and judges what is there (first SIGINT). */

@@ -17,10 +17,12 @@
 #include "harness/run/environment.h"
 #include "harness/run/hosts.h"
 #include "harness/run/ledger_check.h"
+#include "harness/run/observer.h"
 #include "harness/run/progress.h"
 #include "harness/run/real_faults.h"
 #include "harness/run/run.h"
 #include "harness/run/spawn.h"
+#include "harness/workload/foreign.h"
 
 struct lab_run {
 	const struct lab *lab;
@@ -32,6 +34,7 @@ struct lab_run {
 	struct report_dir *out_dir;
 	struct event_log *events;
 	struct run_engine *engine;
+	struct observer *observer; /* of a foreign load; else NULL */
 	struct progress_line progress;
 	struct loop_watch signals;
 	sigset_t old_mask;
@@ -135,6 +138,27 @@ static int connect_hosts(struct lab_run *run, struct err *err)
 	return run->hosts.status;
 }
 
+/* The load comes from elsewhere: say where it may come to, and watch it come. */
+static int wait_for_others(struct lab_run *run, struct err *err)
+{
+	json_t *request = json_pack("{s:s}", "command", "status"), *status = NULL;
+	int r = target_command(run->target, request, &status, err);
+	const json_t *portal;
+	size_t i;
+
+	json_decref(request);
+	if (r < 0)
+		return r;
+	printf("ready: lab %s,", run->lab->name);
+	json_array_foreach(json_object_get(status, "portals"), i, portal)
+	    printf(" %s", json_string_value(json_object_get(portal, "portal")));
+	putchar('\n');
+	fflush(stdout);
+	json_decref(status);
+	r = observer_new(run->loop, run->target, run->engine, &run->observer);
+	return r < 0 ? err_set(err, r, "no memory to watch the load") : 0;
+}
+
 static int set_up(struct lab_run *run, const char *lab_file, const char *const *sets,
 		  size_t set_count, int *ret_exit_code, struct err *err)
 {
@@ -167,6 +191,8 @@ static int set_up(struct lab_run *run, const char *lab_file, const char *const *
 			   run->events, &run->engine, err);
 	if (r == -EINVAL)
 		*ret_exit_code = EXIT_USAGE;
+	if (r == 0 && run->lab->workload_ops == &foreign_workload_ops)
+		r = wait_for_others(run, err);
 	return r;
 }
 
@@ -196,10 +222,19 @@ static void ask_target(void *arg, struct record *record)
 	request = json_pack("{s:s}", "command", "status");
 	if (target_command(run->target, request, &record->target, NULL) == 0) {
 		json_object_del(record->target, "ok");
-		ledger_check(run->engine, record);
+		if (!run->observer) /* else the I/O is not ours to account for */
+			ledger_check(run->engine, record);
 	}
 	json_decref(request);
 	array_check(run->lab, record);
+}
+
+static void observe(void *arg, struct record *record)
+{
+	struct lab_run *run = arg;
+
+	if (run->observer)
+		observer_report(run->observer, record);
 }
 
 /* ... and what it has cost. */
@@ -253,7 +288,7 @@ static int run_engine_to_end(struct lab_run *run)
 
 	progress_start(&run->progress, run->loop, run->engine,
 		       run->options->progress ? stderr : NULL);
-	run_engine_on_judge(run->engine, ask_target, run);
+	run_engine_on_judge(run->engine, observe, ask_target, run);
 	run_engine_start(run->engine, engine_finished, run);
 	r = run->finished ? 0 : loop_run(run->loop);
 	progress_stop(&run->progress);
@@ -272,6 +307,7 @@ static int run_engine_to_end(struct lab_run *run)
 static void tear_down(struct lab_run *run)
 {
 	progress_stop(&run->progress);
+	observer_free(run->observer);
 	run_engine_free(run->engine);
 	hosts_close(&run->hosts);
 	event_log_close(run->events);

@@ -8,14 +8,16 @@
 
 #include "base/bytes.h"
 #include "harness/workload/exchange_profile.h"
+#include "harness/workload/foreign.h"
 #include "harness/workload/raw.h"
 
 static const struct workload_ops *const table[] = {
     &exchange_workload_ops,
+    &foreign_workload_ops,
     &raw_workload_ops,
 };
 
-const char *const workload_names[] = {"exchange", "raw", NULL};
+const char *const workload_names[] = {"exchange", "foreign", "raw", NULL};
 
 const char *const mismatch_names[] = {
     [MISMATCH_CORRUPT] = "corrupt",

@@ -238,6 +238,21 @@ void balancer_page_freed(struct balancer *balancer)
 
 /* ---- rounds ---- */
 
+/* Mean latency of the round: of the requests that ended, and of those that hang. */
+static uint64_t measure_latency(struct member *member, uint64_t now_ns)
+{
+	uint32_t hanging;
+	uint64_t sum_ns = ages_round(&member->ages, now_ns, &hanging), count = hanging;
+
+	if (member->latency_count >= SAMPLES_MIN) {
+		sum_ns += member->latency_sum_ns * member->sample_every;
+		count += member->latency_count * member->sample_every;
+	}
+	member->latency_sum_ns = 0;
+	member->latency_count = 0;
+	return count ? sum_ns / count : 0;
+}
+
 static void measure(struct balancer *balancer)
 {
 	struct pool *pool = balancer->pool;
@@ -245,11 +260,7 @@ static void measure(struct balancer *balancer)
 	for (unsigned i = 0; i < pool->member_count; i++) {
 		struct member *member = pool->members[i];
 		uint64_t ops = member->counters.reads + member->counters.writes - member->move_ops;
-		uint64_t mean = member->latency_count >= SAMPLES_MIN
-				    ? member->latency_sum_ns / member->latency_count
-				    : 0;
-		member->latency_sum_ns = 0;
-		member->latency_count = 0;
+		uint64_t mean = measure_latency(member, loop_now_ns(balancer->loop));
 		balancer->status.latency_ns[i] = mean;
 		balancer->scan.loads[i] = (struct balance_load){
 		    .latency_ns = mean,

@@ -3,7 +3,8 @@
  * The balancers of a pool at work: rounds on a timer, the plans under way, drains; private to the
  * room.  What is decided, balance_plan.h says; what carries it out, page_move.h.
  *
- * A round: latencies since the last one are averaged, all page maps are walked in slices (heat is
+ * A round: latencies since the last one are averaged, with the ages of requests that hang since
+ * before it, all page maps are walked in slices (heat is
  * gathered and halved), then capacity is planned, or, when there is nothing to do for it, swaps. No
  * plan is made while one is under way.
  */

@@ -10,6 +10,7 @@
 
 #include "target/array/array.h"
 #include "target/array/cache_ssd.h"
+#include "target/array/member_ages.h"
 #include "target/array/member_gate.h"
 #include "target/array/page_journal.h"
 #include "target/array/pool_identity.h"
@@ -54,6 +55,7 @@ struct member {
 	struct loop *loop;
 	uint32_t sample_every, sample_left; /* UINT32_MAX: nobody wants to know */
 	uint64_t latency_sum_ns, latency_count;
+	struct member_ages ages; /* of every request of volumes */
 };
 
 /* ORIGIN: NULL without a file store. */

@@ -32,6 +32,7 @@ struct part {
 	/* the layer's, saying where the part went */
 	void *target;
 	uint32_t first, count;
+	uint8_t round;	     /* of member_ages.h */
 	uint64_t skip_bytes; /* the part's beginning within the parent */
 	uint64_t began_ns;
 	struct iovec *heap; /* slices beyond PART_SLICES */

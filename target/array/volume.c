@@ -53,6 +53,7 @@ static void part_done(struct io *io)
 		if (!part->fan || part->fan->status == 0)
 			volume->counters.errors++;
 	}
+	ages_end(&member->ages, part->round);
 	if (part->began_ns)
 		member_sample_end(member, part->began_ns);
 	if (io->op == IO_WRITE)
@@ -121,6 +122,7 @@ static void part_submit(struct volume *volume, struct part *part)
 {
 	struct member *member = part->target;
 	part->began_ns = member_sample_begin(member);
+	part->round = ages_begin(&member->ages);
 	io_submit(&member->layer, &part->io);
 }
 

@@ -10,12 +10,14 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "target/array/volume.h"
+#include "target/drive/faults.h"
 #include "tests/unit/array/lab.h"
 #include "tests/unit/array/pool_check.h"
 #include "tests/unit/array/rig.h"
@@ -174,6 +176,7 @@ static struct {
 	struct reader readers[QUEUE];
 	uint32_t hot[HOT_PAGES]; /* of the volume, on the slow member at the beginning */
 	bool stop;
+	int wanted; /* status */
 	unsigned busy;
 	uint64_t sum_ns, count;
 } load;
@@ -184,7 +187,7 @@ static void was_read(struct io *io)
 {
 	struct reader *reader = io->owner;
 
-	assert_int_equal(io->status, 0);
+	assert_int_equal(io->status, load.wanted);
 	load.sum_ns += loop_now_ns(lab.loop) - reader->began_ns;
 	load.count++;
 	load.busy--;
@@ -192,11 +195,8 @@ static void was_read(struct io *io)
 		read_next(reader);
 }
 
-/* Nine reads of ten are on the hot pages. */
-static void read_next(struct reader *reader)
+static void read_one(struct reader *reader, uint64_t page)
 {
-	uint64_t page = rng_below(&load.rng, 10) ? load.hot[rng_below(&load.rng, HOT_PAGES)]
-						 : rng_below(&load.rng, VOLUME_PAGES);
 	load.busy++;
 	reader->began_ns = loop_now_ns(lab.loop);
 	reader->iov = (struct iovec){reader->buffer, CHUNK};
@@ -210,6 +210,14 @@ static void read_next(struct reader *reader)
 	    .owner = reader,
 	};
 	io_submit(lab_layer(&lab, "v"), &reader->io);
+}
+
+/* Nine reads of ten are on the hot pages. */
+static void read_next(struct reader *reader)
+{
+	uint64_t page = rng_below(&load.rng, 10) ? load.hot[rng_below(&load.rng, HOT_PAGES)]
+						 : rng_below(&load.rng, VOLUME_PAGES);
+	read_one(reader, page);
 }
 
 static uint64_t mean_over(uint64_t ns)
@@ -277,6 +285,49 @@ static void hot_pages_leave_a_slow_member(void **state)
 	lab_close(&lab);
 }
 
+/* A member whose requests hang is slow, although none of them ends and tells. */
+static void a_member_that_hangs_is_slow(void **state)
+{
+	struct pool_balance balance;
+
+	lab_init(&lab);
+	lab_member(&lab, "hangs", "raid0", 1, 32 * P);
+	lab_member(&lab, "fast", "raid0", 1, 32 * P);
+	lab_volume(&lab, "v", VOLUME_PAGES * P, true);
+	lab.pool.balance = (struct balance_config){.performance = true, .every_ns = 60 * NS_PER_S};
+	open_lab();
+	for (uint64_t page = 0; page < VOLUME_PAGES; page++)
+		touch("v", page);
+	struct volume *volume = group_find_volume(lab.open, "v");
+	uint32_t page = 0;
+	while (volume->map.entries[page].member != 0)
+		page++;
+	struct drive *drive = member_drive(pool_member(the_pool(), 0), 0);
+	assert_int_equal(drive_set_timeouts(drive, 1, 200 * NS_PER_S, 1), 0);
+	load.stop = true;
+	load.wanted = -ETIMEDOUT;
+	read_one(&load.readers[0], page);
+	run_for(15 * NS_PER_S); /* a round after 10 s */
+	pool_balance(the_pool(), &balance);
+	assert_int_equal(balance.latency_ns[0], 0);
+	run_for(60 * NS_PER_S);
+	pool_balance(the_pool(), &balance);
+	assert_in_range(balance.latency_ns[0], 59 * NS_PER_S, 60 * NS_PER_S);
+	assert_string_equal(balance.performance_decision,
+			    "nothing: a member is slow for the first time");
+	run_for(60 * NS_PER_S);
+	pool_balance(the_pool(), &balance);
+	assert_in_range(balance.latency_ns[0], 119 * NS_PER_S, 120 * NS_PER_S);
+	assert_non_null(strstr(balance.performance_decision, "hangs is slow"));
+	while (load.busy)
+		assert_int_equal(loop_turn(lab.loop, true), 0);
+	load.wanted = 0;
+	run_for(60 * NS_PER_S);
+	pool_balance(the_pool(), &balance);
+	assert_int_equal(balance.latency_ns[0], 0);
+	lab_close(&lab);
+}
+
 /* ---- space ---- */
 
 static void warnings(void **state)
@@ -320,6 +371,7 @@ int main(void)
 	    cmocka_unit_test(rate),
 	    cmocka_unit_test(drain_against_a_plan),
 	    cmocka_unit_test(hot_pages_leave_a_slow_member),
+	    cmocka_unit_test(a_member_that_hangs_is_slow),
 	    cmocka_unit_test(warnings),
 	};
 	return cmocka_run_group_tests_name("balancer", tests, NULL, NULL);

@@ -270,6 +270,14 @@ void run_engine_stop(struct run_engine *engine, const char *why)
 	end_early(engine);
 }
 
+void run_engine_end(struct run_engine *engine)
+{
+	if (engine->phase != RUN_WINDOW)
+		return;
+	loop_timer_cancel(engine->loop, &engine->phase_timer);
+	end_window(engine);
+}
+
 void run_engine_fail(struct run_engine *engine, const char *why)
 {
 	if (engine->phase == RUN_NEW || engine->phase == RUN_DONE || engine->record->error)

@@ -21,6 +21,9 @@ enum {
 	SIGHTS_TOLD = 2000, /* markers; the target keeps the latest itself */
 };
 
+/* Everybody has logged out for so long: nobody will come back. */
+#define DESERTED_NS (2 * NS_PER_S)
+
 /* I/O of a device or of one session: how much, and since when none. */
 struct activity {
 	uint64_t ios;	  /* since it was first seen */
@@ -46,11 +49,13 @@ struct observer {
 	struct target_process *target;
 	struct run_engine *engine;
 	struct loop_timer timer;
-	uint64_t pause_ns;
+	uint64_t pause_ns, after_ios;
 	unsigned looks, told;
 	json_int_t last_sight;
 	bool noticed;
 	uint64_t window_ios;
+	bool logged_out;      /* the last session that ended did so in order */
+	uint64_t deserted_ns; /* since when nobody has been there; 0: somebody is */
 	struct seen_device devices[DEVICES_MAX];
 	unsigned device_count;
 	struct seen_session sessions[SESSIONS_MAX];
@@ -207,7 +212,7 @@ static void look_at_session(struct observer *observer, const json_t *json, uint6
 	session->io.ios += more;
 	session->io.last_ns = now_ns;
 	session_moved(observer, session, before_ns, now_ns);
-	if (!observer->noticed) {
+	if (!observer->noticed && device->io.ios >= observer->after_ios) {
 		observer->noticed = true;
 		foreign_noticed(observer->engine->workload);
 	}
@@ -230,14 +235,21 @@ static void look_at_sessions(struct observer *observer)
 {
 	json_t *answer = ask(observer, json_pack("{s:s}", "command", "sessions"));
 	uint64_t now_ns = loop_now_ns(observer->loop);
+	bool somebody = false;
 	const json_t *session;
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, "sessions"), i, session)
 	{
-		if (strcmp(text_of(session, "target"), "discovery") != 0)
-			look_at_session(observer, session, now_ns);
+		if (strcmp(text_of(session, "target"), "discovery") == 0)
+			continue;
+		look_at_session(observer, session, now_ns);
+		somebody = true;
 	}
+	if (somebody || !answer)
+		observer->deserted_ns = 0;
+	else if (!observer->deserted_ns)
+		observer->deserted_ns = now_ns;
 	json_decref(answer);
 }
 
@@ -248,6 +260,8 @@ static void tell_sight(struct observer *observer, const json_t *sight, json_int_
 	const char *portal = text_of(sight, "portal");
 	char text[260];
 
+	if (strcmp(text_of(sight, "sight"), "ended") == 0)
+		observer->logged_out = strcmp(text_of(sight, "text"), "logged out") == 0;
 	if (observer->told >= SIGHTS_TOLD)
 		return;
 	observer->told++;
@@ -283,6 +297,9 @@ static void look(void *arg)
 	if (observer->looks++ % SIGHTS_EVERY == 0)
 		look_at_sights(observer);
 	look_at_sessions(observer);
+	if (observer->deserted_ns && observer->logged_out &&
+	    loop_now_ns(observer->loop) - observer->deserted_ns >= DESERTED_NS)
+		run_engine_end(observer->engine);
 	loop_timer_set(observer->loop, &observer->timer,
 		       loop_now_ns(observer->loop) + OBSERVER_LOOK_NS);
 }
@@ -299,6 +316,7 @@ int observer_new(struct loop *loop, struct target_process *target, struct run_en
 	observer->target = target;
 	observer->engine = engine;
 	observer->pause_ns = config->pause_ns;
+	observer->after_ios = config->after_ios;
 	loop_timer_init(&observer->timer, look, observer);
 	loop_timer_set(loop, &observer->timer, loop_now_ns(loop));
 	*ret_observer = observer;
@@ -332,6 +350,9 @@ static json_t *paths_json(const struct observer *observer, unsigned device)
 
 void observer_report(struct observer *observer, struct record *record)
 {
+	uint64_t end_ns = observer->deserted_ns && observer->logged_out
+			      ? observer->deserted_ns - observer->engine->start_ns
+			      : record->window_end_ns;
 	double window_s = (double)(record->window_end_ns - record->window_start_ns) / 1e9;
 	json_t *devices = json_array(), *sights;
 
@@ -341,8 +362,7 @@ void observer_report(struct observer *observer, struct record *record)
 		uint64_t last_ns = device->io.last_ns - observer->engine->start_ns;
 
 		if (device->io.last_ns)
-			note_gap(device, MAX_OF(last_ns, record->window_start_ns),
-				 record->window_end_ns);
+			note_gap(device, MAX_OF(last_ns, record->window_start_ns), end_ns);
 		json_array_append_new(
 		    devices,
 		    json_pack("{s:s, s:s, s:I, s:I, s:I, s:o}", "initiator", device->initiator,

@@ -52,6 +52,8 @@ void run_engine_on_judge(struct run_engine *engine,
 void run_engine_start(struct run_engine *engine, loop_fn finished, void *arg);
 /* Orderly early end: drains and judges what is there (first SIGINT). */
 void run_engine_stop(struct run_engine *engine, const char *why);
+/* The window need not last longer: it ends as if its time had come. */
+void run_engine_end(struct run_engine *engine);
 /* Something outside failed: the run ends early and the record says why. */
 void run_engine_fail(struct run_engine *engine, const char *why);
 struct record *run_engine_record(struct run_engine *engine);	  /* stays the engine's */

@@ -14,7 +14,14 @@ static const struct cfg_field fields[] = {
      .type = CFG_DURATION,
      .offset = offsetof(struct foreign_config, wait_ns),
      .preset = "10m",
-     .help = "how long the first I/O of an initiator may be in coming"},
+     .help = "how long the load may be in coming"},
+    {.key = "after-ios",
+     .type = CFG_UINT,
+     .offset = offsetof(struct foreign_config, after_ios),
+     .preset = "1",
+     .min = 1,
+     .max = 1e12,
+     .help = "it has begun when so many I/Os have ended: systems read a disk before they use it"},
     {.key = "pause",
      .type = CFG_DURATION,
      .offset = offsetof(struct foreign_config, pause_ns),
@@ -35,8 +42,8 @@ struct foreign_config *foreign_config_new(void)
 	struct foreign_config *config = calloc(1, sizeof *config);
 
 	if (config)
-		*config =
-		    (struct foreign_config){.wait_ns = 600 * NS_PER_S, .pause_ns = 500 * NS_PER_MS};
+		*config = (struct foreign_config){
+		    .wait_ns = 600 * NS_PER_S, .after_ios = 1, .pause_ns = 500 * NS_PER_MS};
 	return config;
 }
 

@@ -10,8 +10,9 @@
 #include "harness/workload/workload.h"
 
 struct foreign_config {
-	uint64_t wait_ns;  /* for the first I/O */
-	uint64_t pause_ns; /* what counts as a pause */
+	uint64_t wait_ns;   /* for the load to begin */
+	uint64_t after_ios; /* ... which it has after so many I/Os */
+	uint64_t pause_ns;  /* what counts as a pause */
 };
 
 extern const struct cfg_schema foreign_schema;
@@ -20,7 +21,7 @@ extern const struct workload_ops foreign_workload_ops;
 /* The defaults, for a lab that says nothing of it; NULL: out of memory.  free() frees it. */
 struct foreign_config *foreign_config_new(void);
 
-/* The first I/O has been seen. */
+/* The load has begun. */
 void foreign_noticed(struct workload *workload);
 
 #endif

@@ -34,6 +34,8 @@ static const struct cli_option options[] = {
     {"op", "KIND", "read (default), write or rw", OPTION_TEXT, FIELD(op), CLI_BENCH},
     {"bs", "SIZE", "bytes per I/O, default 4KiB", OPTION_TEXT, FIELD(block_size), CLI_BENCH},
     {"qd", "N", "I/Os in flight, default 32", OPTION_TEXT, FIELD(queue_depth), CLI_BENCH},
+    {"threads", "N", "threads, each with sessions and I/Os in flight of its own; default 1",
+     OPTION_TEXT, FIELD(threads), CLI_BENCH},
     {"pattern", "KIND", "random (default) or sequential", OPTION_TEXT, FIELD(pattern), CLI_BENCH},
     {"read-share", "PERCENT", "share of reads with --op rw, default 64%", OPTION_TEXT,
      FIELD(read_share), CLI_BENCH},

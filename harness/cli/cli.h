@@ -15,7 +15,8 @@ struct cli_args {
 	const char *sets[CLI_MAX_SETS]; /* --set and --seed, in order */
 	size_t set_count;
 	const char *out_dir, *control;
-	const char *op, *block_size, *queue_depth, *time, *warmup, *policy, *pattern, *read_share;
+	const char *op, *block_size, *queue_depth, *threads, *time, *warmup, *policy, *pattern,
+	    *read_share;
 	bool quiet, verbose, json, reference, no_progress;
 	char **words; /* what is no option */
 	int word_count;

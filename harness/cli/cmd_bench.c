@@ -56,6 +56,7 @@ int cmd_bench(const struct cli_args *args)
 	    !take_name("policy", mpio_policy_names, args->policy, &options.policy) ||
 	    !take_scalar("bs", CFG_SIZE, args->block_size, &options.block_bytes) ||
 	    !take_scalar("qd", CFG_UINT, args->queue_depth, &options.queue_depth) ||
+	    !take_scalar("threads", CFG_UINT, args->threads, &options.threads) ||
 	    !take_scalar("read-share", CFG_PERCENT, args->read_share, &options.read_share) ||
 	    !take_scalar("time", CFG_DURATION, args->time, &options.time_ns) ||
 	    !take_scalar("warmup", CFG_DURATION, args->warmup, &options.warmup_ns))

@@ -1,47 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bench: connect, warm up, measure, drain, print.
+ * The bench: each lane connects, all begin together, warm up, measure, drain; then the answer.
  */
 #include "harness/run/bench.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "harness/run/environment.h"
+#include "harness/run/bench_impl.h"
 #include "harness/run/hosts.h"
 #include "harness/run/spawn.h"
 #include "harness/workload/raw.h"
 
-enum { BLOCK_MIN_BYTES = 512, BLOCK_MAX_BYTES = 16 * 1024 * 1024, DEPTH_MAX = 1024 };
-
-#define SETTLE_NS     (5 * NS_PER_S)
-#define DRAIN_NS      (60 * NS_PER_S)
-#define BENCH_IQN     HOST_IQN_PREFIX "bench"
-#define RESULT_SCHEMA "sanlab/bench/1"
-
-struct bench {
-	const struct bench_options *options;
-	struct loop *loop;
-	struct cfg *cfg;
-	struct mpio_config config;
-	struct mpio *mpio;
-	struct workload *workload;
-	struct workload_device device;
-	struct loop_timer timer;
-	uint64_t begin_ns, end_ns;
-	bool measuring, ready, drained;
-	int status;
-	char why[300];
-	struct rusage before, after;
-	struct hist latency; /* both directions */
-	uint64_t ios, bytes, errors;
+enum {
+	BLOCK_MIN_BYTES = 512,
+	BLOCK_MAX_BYTES = 16 * 1024 * 1024,
+	DEPTH_MAX = 1024,
+	THREADS_MAX = 64,
 };
+
+#define SETTLE_NS (5 * NS_PER_S)
+#define DRAIN_NS  (60 * NS_PER_S)
+#define BENCH_IQN HOST_IQN_PREFIX "bench"
 
 void bench_defaults(struct bench_options *ret_options)
 {
@@ -50,6 +34,7 @@ void bench_defaults(struct bench_options *ret_options)
 	    .pattern = RAW_RANDOM,
 	    .block_bytes = 4 * KIB,
 	    .queue_depth = 32,
+	    .threads = 1,
 	    .read_share = 0.7,
 	    .time_ns = 5 * NS_PER_S,
 	    .warmup_ns = 500 * NS_PER_MS,
@@ -61,56 +46,60 @@ void bench_defaults(struct bench_options *ret_options)
 
 static void device_ready(void *arg, int status, const char *why)
 {
-	struct bench *bench = arg;
+	struct bench_lane *lane = arg;
 
-	bench->ready = true;
-	bench->status = status;
-	snprintf(bench->why, sizeof bench->why, "%s", why && *why ? why : strerror(-status));
-	loop_stop(bench->loop);
+	lane->ready = true;
+	lane->ready_status = status;
+	snprintf(lane->why, sizeof lane->why, "%s", why && *why ? why : strerror(-status));
+	loop_stop(lane->loop);
 }
 
 /* MPIO's own defaults, by way of an empty configuration. */
-static int default_config(struct bench *bench)
+static int default_config(struct bench_lane *lane)
 {
-	int r = cfg_parse("bench", "{}", 2, &bench->cfg);
+	const struct bench_options *options = lane->bench->options;
+	int r = cfg_parse("bench", "{}", 2, &lane->cfg);
 
-	if (r == 0)
-		cfg_decode(bench->cfg, &mpio_schema, &bench->config);
-	bench->config.policy = bench->options->policy;
-	bench->config.queue_depth = MAX_OF(bench->config.queue_depth, bench->options->queue_depth);
-	return r;
+	if (r < 0)
+		return r;
+	cfg_decode(lane->cfg, &mpio_schema, &lane->config);
+	lane->config.policy = options->policy;
+	lane->config.queue_depth = MAX_OF(lane->config.queue_depth, options->queue_depth);
+	return 0;
 }
 
-static int connect_device(struct bench *bench, struct err *err)
+static int connect_device(struct bench_lane *lane, struct err *err)
 {
-	int r = default_config(bench);
+	const struct bench_options *options = lane->bench->options;
+	int r = default_config(lane);
 	char url[512];
 
 	if (r == 0)
-		r = mpio_new(bench->loop, &bench->config, "bench", bench->options->seed,
-			     &bench->mpio);
+		r = mpio_new(lane->loop, &lane->config, "bench", options->seed + lane->index,
+			     &lane->mpio);
 	if (r < 0)
 		return err_set(err, r, "cannot make the device: %s", strerror(-r));
-	for (size_t i = 0; i < bench->options->url_count; i++) {
-		r = host_add_url_path(bench->loop, bench->mpio, &bench->config, BENCH_IQN,
-				      bench->options->urls[i], (uint32_t)i + 1, err);
+	for (size_t i = 0; i < options->url_count; i++) {
+		r = host_add_url_path(lane->loop, lane->mpio, &lane->config, BENCH_IQN,
+				      options->urls[i],
+				      (uint32_t)(lane->index * options->url_count + i) + 1, err);
 		if (r < 0)
 			return r;
 	}
-	mpio_start(bench->mpio, SETTLE_NS, device_ready, bench);
-	if (!bench->ready)
-		r = loop_run(bench->loop);
+	mpio_start(lane->mpio, SETTLE_NS, device_ready, lane);
+	if (!lane->ready)
+		r = loop_run(lane->loop);
 	if (r == 0)
-		r = bench->status;
+		r = lane->ready_status;
 	if (r < 0)
 		err_set(err, r, "cannot log in to %s: %s",
-			text_url(url, sizeof url, bench->options->urls[0]), bench->why);
+			text_url(url, sizeof url, options->urls[0]), lane->why);
 	return r;
 }
 
-static int open_workload(struct bench *bench, struct err *err)
+static int open_workload(struct bench_lane *lane, struct err *err)
 {
-	const struct bench_options *options = bench->options;
+	const struct bench_options *options = lane->bench->options;
 	struct raw_config config = {
 	    .op = options->op,
 	    .pattern = options->pattern,
@@ -119,85 +108,135 @@ static int open_workload(struct bench *bench, struct err *err)
 	    .read_share = options->read_share,
 	};
 	struct workload_env env = {
-	    .loop = bench->loop,
-	    .seed = options->seed,
-	    .devices = &bench->device,
+	    .loop = lane->loop,
+	    .seed = options->seed + lane->index,
+	    .devices = &lane->device,
 	    .device_count = 1,
 	};
 
-	bench->device = (struct workload_device){
+	lane->device = (struct workload_device){
 	    .host = "bench",
 	    .volume = "lun",
-	    .layer = mpio_layer(bench->mpio),
-	    .block_bytes = mpio_block_bytes(bench->mpio),
+	    .layer = mpio_layer(lane->mpio),
+	    .block_bytes = mpio_block_bytes(lane->mpio),
 	};
-	return raw_workload_ops.open(&env, &config, &bench->workload, err);
+	return raw_workload_ops.open(&env, &config, &lane->workload, err);
 }
 
 /* ---- measuring ---- */
 
 static void time_due(void *arg)
 {
-	struct bench *bench = arg;
+	struct bench_lane *lane = arg;
 
-	if (bench->measuring) {
-		loop_stop(bench->loop);
+	if (lane->measuring) {
+		loop_stop(lane->loop);
 		return;
 	}
-	bench->measuring = true;
-	workload_reset_counters(bench->workload);
-	mpio_ledger_reset(bench->mpio);
-	getrusage(RUSAGE_SELF, &bench->before);
-	bench->begin_ns = loop_now_ns(bench->loop);
-	loop_timer_set(bench->loop, &bench->timer, bench->begin_ns + bench->options->time_ns);
+	lane->measuring = true;
+	workload_reset_counters(lane->workload);
+	mpio_ledger_reset(lane->mpio);
+	getrusage(RUSAGE_THREAD, &lane->before);
+	lane->begin_ns = loop_now_ns(lane->loop);
+	loop_timer_set(lane->loop, &lane->timer, lane->begin_ns + lane->bench->options->time_ns);
 }
 
 static void drained(void *arg, int status)
 {
-	struct bench *bench = arg;
+	struct bench_lane *lane = arg;
 
-	bench->drained = true;
-	loop_stop(bench->loop);
+	lane->drained = true;
+	loop_stop(lane->loop);
 }
 
-static int measure(struct bench *bench)
+static int measure(struct bench_lane *lane)
 {
-	struct workload *workload = bench->workload;
+	struct workload *workload = lane->workload;
 	int r;
 
-	loop_timer_init(&bench->timer, time_due, bench);
+	loop_timer_init(&lane->timer, time_due, lane);
 	workload->ops->start(workload);
-	loop_timer_set(bench->loop, &bench->timer,
-		       loop_now_ns(bench->loop) + bench->options->warmup_ns);
-	r = loop_run(bench->loop);
-	loop_timer_cancel(bench->loop, &bench->timer);
-	bench->end_ns = loop_now_ns(bench->loop);
-	getrusage(RUSAGE_SELF, &bench->after);
+	loop_timer_set(lane->loop, &lane->timer,
+		       loop_now_ns(lane->loop) + lane->bench->options->warmup_ns);
+	r = loop_run(lane->loop);
+	loop_timer_cancel(lane->loop, &lane->timer);
+	lane->end_ns = loop_now_ns(lane->loop);
+	getrusage(RUSAGE_THREAD, &lane->after);
 	for (unsigned i = 0; i < workload->stream_count; i++) {
 		const struct stream *stream = &workload->streams[i];
 
-		hist_merge(&bench->latency, &stream->total.service);
-		bench->ios += stream->total.ios;
-		bench->bytes += stream->total.bytes;
+		hist_merge(&lane->latency, &stream->total.service);
+		lane->ios += stream->total.ios;
+		lane->bytes += stream->total.bytes;
 	}
-	workload->ops->stop(workload, drained, bench);
-	if (!bench->drained && r == 0)
-		r = loop_run_until(bench->loop, loop_now_ns(bench->loop) + DRAIN_NS);
+	workload->ops->stop(workload, drained, lane);
+	if (!lane->drained && r == 0)
+		r = loop_run_until(lane->loop, loop_now_ns(lane->loop) + DRAIN_NS);
 	for (unsigned i = 0; i < workload->stream_count; i++)
-		bench->errors += workload->streams[i].total.errors;
+		lane->errors += workload->streams[i].total.errors;
 	return r;
+}
+
+/* ---- lanes ---- */
+
+static const struct bench_lane *failed_lane(const struct bench *bench)
+{
+	for (unsigned i = 0; i < bench->lane_count; i++)
+		if (bench->lanes[i].connect_status < 0 || bench->lanes[i].measure_status < 0)
+			return &bench->lanes[i];
+	return NULL;
+}
+
+static void run_lane(struct bench_lane *lane)
+{
+	struct bench *bench = lane->bench;
+	int r = loop_new_real(&lane->loop);
+
+	if (r == 0)
+		r = connect_device(lane, &lane->err);
+	if (r == 0)
+		r = open_workload(lane, &lane->err);
+	lane->connect_status = r;
+	pthread_barrier_wait(&bench->meet);
+	if (!failed_lane(bench)) {
+		pthread_barrier_wait(&bench->meet); /* all have looked */
+		lane->measure_status = measure(lane);
+	}
+	pthread_barrier_wait(&bench->meet);
+}
+
+/* On the lane's own thread: a session belongs to it for life. */
+static void close_lane(struct bench_lane *lane)
+{
+	/* What is still in flight ends with the device; the workload must live until then. */
+	mpio_free(lane->mpio);
+	if (lane->workload)
+		lane->workload->ops->free(lane->workload);
+	cfg_free(lane->cfg);
+	loop_free(lane->loop);
+}
+
+static void *thread_main(void *arg)
+{
+	struct bench_lane *lane = arg;
+	bool cancelled;
+
+	pthread_mutex_lock(&lane->bench->begin);
+	cancelled = lane->bench->cancelled;
+	pthread_mutex_unlock(&lane->bench->begin);
+	if (cancelled)
+		return NULL;
+	run_lane(lane);
+	pthread_barrier_wait(&lane->bench->meet); /* the answer has been printed */
+	close_lane(lane);
+	return NULL;
 }
 
 /* ---- the result ---- */
 
-static double seconds(const struct bench *bench)
+static double cpu_ns(const struct bench_lane *lane)
 {
-	return (double)(bench->end_ns - bench->begin_ns) / (double)NS_PER_S;
-}
-
-static double cpu_ns(const struct bench *bench)
-{
-	const struct rusage *a = &bench->before, *b = &bench->after;
+	const struct rusage *a = &lane->before, *b = &lane->after;
 
 	return (double)(b->ru_utime.tv_sec - a->ru_utime.tv_sec + b->ru_stime.tv_sec -
 			a->ru_stime.tv_sec) *
@@ -207,109 +246,65 @@ static double cpu_ns(const struct bench *bench)
 		   1e3;
 }
 
-static const struct {
-	double quantile;
-	const char *key, *text;
-} quantiles[] = {
-    {0.5, "p50_ns", "p50"},
-    {0.9, "p90_ns", "p90"},
-    {0.99, "p99_ns", "p99"},
-    {0.999, "p999_ns", "p99.9"},
-};
-
-static json_t *paths_json(const struct bench *bench)
+static void add_up(struct bench *bench)
 {
-	json_t *paths = json_array();
+	double all_cpu_ns = 0;
 
-	for (unsigned i = 0; i < mpio_path_count(bench->mpio); i++) {
+	for (unsigned i = 0; i < bench->lane_count; i++) {
+		const struct bench_lane *lane = &bench->lanes[i];
+		double seconds = (double)(lane->end_ns - lane->begin_ns) / (double)NS_PER_S;
+
+		hist_merge(&bench->latency, &lane->latency);
+		bench->ios += lane->ios;
+		bench->bytes += lane->bytes;
+		bench->errors += lane->errors;
+		bench->iops += (double)lane->ios / seconds;
+		bench->bytes_per_s += (double)lane->bytes / seconds;
+		bench->seconds = MAX_OF(bench->seconds, seconds);
+		all_cpu_ns += cpu_ns(lane);
+	}
+	bench->cpu_ns_per_io = bench->ios ? all_cpu_ns / (double)bench->ios : 0;
+}
+
+/* A benchmark of fewer paths than were asked for is no answer to the question. */
+static bool paths_complete(const struct bench_lane *lane)
+{
+	bool complete = true;
+
+	for (unsigned i = 0; i < mpio_path_count(lane->mpio); i++) {
 		struct mpio_path_info info;
-		char url[512];
 
-		mpio_path_info(bench->mpio, i, &info);
-		text_url(url, sizeof url, bench->options->urls[i]);
-		json_array_append_new(paths, json_pack("{s:s, s:s, s:s, s:I, s:I}", "url", url,
-						       "portal", info.portal, "state",
-						       mpio_path_state_names[info.state], "ios",
-						       (json_int_t)info.ledger->ios, "losses",
-						       (json_int_t)info.ledger->losses));
+		mpio_path_info(lane->mpio, i, &info);
+		if (info.state == MPIO_PATH_UP)
+			continue;
+		log_warn("path %u (%s) is %s", i, info.portal, mpio_path_state_names[info.state]);
+		complete = false;
 	}
-	return paths;
+	return complete;
 }
 
-static void print_json(const struct bench *bench, FILE *out)
+static int answer(struct bench *bench, FILE *out)
 {
-	const struct bench_options *options = bench->options;
-	json_t *latency = json_pack("{s:f, s:I, s:I}", "mean_ns", hist_mean_ns(&bench->latency),
-				    "min_ns", (json_int_t)bench->latency.min_ns, "max_ns",
-				    (json_int_t)bench->latency.max_ns);
-	json_t *root;
+	const struct bench_lane *failed = failed_lane(bench);
+	bool complete = true;
 
-	for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++)
-		json_object_set_new(latency, quantiles[i].key,
-				    json_integer((json_int_t)hist_quantile_ns(
-					&bench->latency, quantiles[i].quantile)));
-	root = json_pack(
-	    "{s:s, s:s, s:s, s:I, s:I, s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o}",
-	    "schema", RESULT_SCHEMA, "op", raw_op_names[options->op], "pattern",
-	    raw_pattern_names[options->pattern], "block_bytes", (json_int_t)options->block_bytes,
-	    "queue_depth", (json_int_t)options->queue_depth, "policy",
-	    mpio_policy_names[options->policy], "seconds", seconds(bench), "ios",
-	    (json_int_t)bench->ios, "bytes", (json_int_t)bench->bytes, "errors",
-	    (json_int_t)bench->errors, "iops", (double)bench->ios / seconds(bench), "bytes_per_s",
-	    (double)bench->bytes / seconds(bench), "cpu_ns_per_io",
-	    bench->ios ? cpu_ns(bench) / (double)bench->ios : 0.0, "latency", latency, "paths",
-	    paths_json(bench), "environment", environment_json());
-	json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-	fputc('\n', out);
-	json_decref(root);
-}
+	if (failed) {
+		struct err err = failed->err;
+		int r =
+		    failed->connect_status < 0 ? failed->connect_status : failed->measure_status;
 
-static void print_text(const struct bench *bench, FILE *out)
-{
-	const struct bench_options *options = bench->options;
-	char block[32], rate[32], text[32];
-	uint64_t all_ios = 0;
-	struct mpio_path_info info;
-
-	fprintf(out, "%s %s, %s, %llu in flight, %u path%s, %.1f s\n",
-		raw_pattern_names[options->pattern], raw_op_names[options->op],
-		text_bytes(block, sizeof block, (double)options->block_bytes),
-		(unsigned long long)options->queue_depth, mpio_path_count(bench->mpio),
-		mpio_path_count(bench->mpio) == 1 ? "" : "s", seconds(bench));
-	fprintf(out, "%.0f IOPS  %s  %llu errors\n", (double)bench->ios / seconds(bench),
-		text_rate(rate, sizeof rate, (double)bench->bytes / seconds(bench)),
-		(unsigned long long)bench->errors);
-	fprintf(out, "latency  mean %s",
-		text_duration(text, sizeof text, hist_mean_ns(&bench->latency)));
-	for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++)
-		fprintf(out, "  %s %s", quantiles[i].text,
-			text_duration(
-			    text, sizeof text,
-			    (double)hist_quantile_ns(&bench->latency, quantiles[i].quantile)));
-	fprintf(out, "  max %s\n", text_duration(text, sizeof text, (double)bench->latency.max_ns));
-	if (bench->ios)
-		fprintf(out, "processor  %s an I/O\n",
-			text_duration(text, sizeof text, cpu_ns(bench) / (double)bench->ios));
-	for (unsigned i = 0; i < mpio_path_count(bench->mpio); i++) {
-		mpio_path_info(bench->mpio, i, &info);
-		all_ios += info.ledger->ios;
+		err_set(&err, r, "the bench failed: %s", strerror(-r)); /* unless it says more */
+		err_print(&err);
+		return r == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT;
 	}
-	for (unsigned i = 0; i < mpio_path_count(bench->mpio); i++) {
-		mpio_path_info(bench->mpio, i, &info);
-		fprintf(out, "path %u  %s  %s  %llu I/Os  %.1f %%\n", i, info.portal,
-			mpio_path_state_names[info.state], (unsigned long long)info.ledger->ios,
-			all_ios ? 100.0 * (double)info.ledger->ios / (double)all_ios : 0.0);
-	}
-}
-
-static void tear_down(struct bench *bench)
-{
-	/* What is still in flight ends with the device; the workload must live until then. */
-	mpio_free(bench->mpio);
-	if (bench->workload)
-		bench->workload->ops->free(bench->workload);
-	cfg_free(bench->cfg);
-	loop_free(bench->loop);
+	add_up(bench);
+	if (bench->options->json)
+		bench_print_json(bench, out);
+	else
+		bench_print_text(bench, out);
+	for (unsigned i = 0; i < bench->lane_count; i++)
+		complete = paths_complete(&bench->lanes[i]) && complete;
+	return complete && bench->ios && !bench->errors ? EXIT_PASS : EXIT_EXPECTATION;
 }
 
 static int check_options(const struct bench_options *options, struct err *err)
@@ -324,56 +319,75 @@ static int check_options(const struct bench_options *options, struct err *err)
 	if (options->queue_depth < 1 || options->queue_depth > DEPTH_MAX)
 		return err_set(err, -EINVAL, "queue depth %llu is not from 1 to %u",
 			       (unsigned long long)options->queue_depth, DEPTH_MAX);
+	if (options->threads < 1 || options->threads > THREADS_MAX)
+		return err_set(err, -EINVAL, "%llu threads are not from 1 to %u",
+			       (unsigned long long)options->threads, THREADS_MAX);
 	if (!options->time_ns)
 		return err_set(err, -EINVAL, "no time to measure in");
 	return 0;
 }
 
-/* A benchmark of fewer paths than were asked for is no answer to the question. */
-static bool paths_complete(const struct bench *bench)
+/* Lane 0 is the caller's; returns how many other threads there are, or a negative errno when not
+ * all could be made: then none of them does anything. */
+static int start_threads(struct bench *bench)
 {
-	bool complete = true;
+	unsigned made = 1;
+	int r = 0;
 
-	for (unsigned i = 0; i < mpio_path_count(bench->mpio); i++) {
-		struct mpio_path_info info;
+	pthread_mutex_lock(&bench->begin);
+	for (; r == 0 && made < bench->lane_count; made += r == 0)
+		r = -pthread_create(&bench->lanes[made].thread, NULL, thread_main,
+				    &bench->lanes[made]);
+	bench->cancelled = r < 0;
+	pthread_mutex_unlock(&bench->begin);
+	for (unsigned i = 1; r < 0 && i < made; i++)
+		pthread_join(bench->lanes[i].thread, NULL);
+	return r;
+}
 
-		mpio_path_info(bench->mpio, i, &info);
-		if (info.state == MPIO_PATH_UP)
-			continue;
-		log_warn("path %u (%s) is %s", i, info.portal, mpio_path_state_names[info.state]);
-		complete = false;
+static int run_lanes(struct bench *bench, FILE *out, struct err *err)
+{
+	int r = start_threads(bench);
+	int code;
+
+	if (r < 0) {
+		err_set(err, r, "cannot make %u threads: %s", bench->lane_count, strerror(-r));
+		err_print(err);
+		return EXIT_ENVIRONMENT;
 	}
-	return complete;
+	run_lane(&bench->lanes[0]);
+	code = answer(bench, out);
+	pthread_barrier_wait(&bench->meet);
+	close_lane(&bench->lanes[0]);
+	for (unsigned i = 1; i < bench->lane_count; i++)
+		pthread_join(bench->lanes[i].thread, NULL);
+	return code;
 }
 
 int bench_run(const struct bench_options *options, FILE *out)
 {
-	struct bench bench = {.options = options};
+	struct bench bench = {.options = options, .begin = PTHREAD_MUTEX_INITIALIZER};
 	struct err err = {0};
-	int code = EXIT_ENVIRONMENT;
-	int r = check_options(options, &err);
+	int code;
 
-	if (r == 0)
-		r = loop_new_real(&bench.loop);
-	if (r == 0)
-		r = connect_device(&bench, &err);
-	if (r == 0)
-		r = open_workload(&bench, &err);
-	if (r == 0)
-		r = measure(&bench);
-	if (r < 0) {
-		err_set(&err, r, "the bench failed: %s", strerror(-r));
+	if (check_options(options, &err) < 0) {
 		err_print(&err);
-		if (r == -EINVAL)
-			code = EXIT_USAGE;
-	} else {
-		if (options->json)
-			print_json(&bench, out);
-		else
-			print_text(&bench, out);
-		code = paths_complete(&bench) && bench.ios && !bench.errors ? EXIT_PASS
-									    : EXIT_EXPECTATION;
+		return EXIT_USAGE;
 	}
-	tear_down(&bench);
+	bench.lane_count = (unsigned)options->threads;
+	bench.lanes = calloc(bench.lane_count, sizeof *bench.lanes);
+	if (!bench.lanes || pthread_barrier_init(&bench.meet, NULL, bench.lane_count) != 0) {
+		err_set(&err, -ENOMEM, "no memory for %u threads", bench.lane_count);
+		err_print(&err);
+		free(bench.lanes);
+		return EXIT_ENVIRONMENT;
+	}
+	for (unsigned i = 0; i < bench.lane_count; i++) {
+		bench.lanes[i].bench = &bench;
+		bench.lanes[i].index = i;
+	}
+	code = run_lanes(&bench, out, &err);
+	pthread_barrier_destroy(&bench.meet);
+	free(bench.lanes);
 	return code;
 }

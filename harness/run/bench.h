@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `sanlab bench`: one MPIO device over all given paths, a closed loop of equal I/Os for a time.
+ * `sanlab bench`: one MPIO device over all given paths, a closed loop of equal I/Os for a time; as
+ * many of them side by side as threads are asked for, each with sessions of its own.
  */
 #ifndef SANLAB_HARNESS_RUN_BENCH_H
 #define SANLAB_HARNESS_RUN_BENCH_H
@@ -16,7 +17,9 @@ struct bench_options {
 	int op;	     /* enum raw_op */
 	int pattern; /* enum raw_pattern */
 	int policy;  /* index into mpio_policy_names */
-	uint64_t block_bytes, queue_depth;
+	uint64_t block_bytes;
+	uint64_t queue_depth; /* of each thread */
+	uint64_t threads;
 	double read_share; /* rw: fraction of reads */
 	uint64_t time_ns, warmup_ns;
 	uint64_t seed;

@@ -66,7 +66,7 @@ for words in "" "nonsense" "run" "run $WORK/none.yaml" "check --frobnicate $LABS
 done
 
 # A benchmark that cannot be meant is refused before anything is contacted.
-for words in "--bs 0" "--bs 1000" "--bs 32m" "--qd 0" "--qd 100000" "--time 0s"; do
+for words in "--bs 0" "--bs 1000" "--bs 32m" "--qd 0" "--qd 100000" "--threads 0" "--threads 65" "--time 0s"; do
 	status=0
 	# shellcheck disable=SC2086
 	"$SANLAB" bench iscsi://127.0.0.1:9/iqn.x/0 --op read $words >"$WORK/out" 2>"$WORK/err" || status=$?

@@ -48,13 +48,23 @@ static void answer_login(struct peer *peer, const struct peer_pdu *pdu, unsigned
 	peer_send(peer, bhs, keys, (uint32_t)size);
 }
 
+static void put_hex(char *to, const uint8_t *bytes, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < size; i++) {
+		to[2 * i] = digits[bytes[i] >> 4];
+		to[2 * i + 1] = digits[bytes[i] & 0xf];
+	}
+}
+
 static void send_challenge(struct login *login, struct peer *peer, const struct peer_pdu *pdu)
 {
 	char *keys = test_malloc(4 * CHALLENGE_MAX);
 	int n = snprintf(keys, 64, "CHAP_A=%s%cCHAP_I=%u%cCHAP_C=0x", login->chap_a, 0, 77U, 0);
 
-	for (unsigned i = 0; i < login->challenge_bytes; i++)
-		n += sprintf(keys + n, "%02x", login->challenge[i]);
+	put_hex(keys + n, login->challenge, login->challenge_bytes);
+	n += (int)(2 * login->challenge_bytes);
 	memset(keys + n, 'a', login->too_long);
 	n += (int)login->too_long;
 	keys[n++] = 0;
@@ -66,14 +76,14 @@ static void send_challenge(struct login *login, struct peer *peer, const struct 
 static void expected_response(const struct login *login, char hex[33])
 {
 	uint8_t text[1 + sizeof password + CHALLENGE_MAX], digest[16];
-	size_t n = strlen(password);
+	size_t n = sizeof password - 1;
 
 	text[0] = 77;
 	memcpy(text + 1, password, n);
 	memcpy(text + 1 + n, login->challenge, login->challenge_bytes);
 	gcry_md_hash_buffer(GCRY_MD_MD5, digest, text, 1 + n + login->challenge_bytes);
-	for (unsigned i = 0; i < sizeof digest; i++)
-		sprintf(hex + 2 * i, "%02x", digest[i]);
+	put_hex(hex, digest, sizeof digest);
+	hex[2 * sizeof digest] = 0;
 }
 
 static void check_response(struct login *login, struct peer *peer, const struct peer_pdu *pdu,

@@ -300,7 +300,6 @@ enum { FILES = 16 };
 
 static void test_prior_95_descriptors_of_others_are_left_alone(void **unused)
 {
-	char names[FILES][32];
 	struct stat before[FILES], after;
 	int fds[FILES];
 	struct rig rig;
@@ -312,10 +311,11 @@ static void test_prior_95_descriptors_of_others_are_left_alone(void **unused)
 		rig_expect(&rig, &rig.owner.downs, loss);
 		/* The number that the session had is one of these now. */
 		for (unsigned i = 0; i < FILES; i++) {
-			strcpy(names[i], "/tmp/sanlab-prior-XXXXXX");
-			fds[i] = mkstemp(names[i]);
+			char name[] = "/tmp/sanlab-prior-XXXXXX";
+
+			fds[i] = mkstemp(name);
 			assert_true(fds[i] >= 0);
-			assert_int_equal(unlink(names[i]), 0);
+			assert_int_equal(unlink(name), 0);
 			assert_int_equal(write(fds[i], "mine", 4), 4);
 			assert_int_equal(fstat(fds[i], &before[i]), 0);
 		}

@@ -11,6 +11,7 @@
 #include "base/knob.h"
 #include "target/controllers.h"
 #include "target/export.h"
+#include "target/iscsi/server.h"
 #include "target/scsi/alua.h"
 #include "target/security.h"
 
@@ -27,6 +28,7 @@ struct target {
 	struct target_security security;
 	const char *lab_name;
 	enum group_style style;
+	bool inside; /* no sockets */
 };
 
 /* Style lun has two controllers, and every other member portal is the second one's.  Style
@@ -58,7 +60,8 @@ static int listen_on(struct target *target, const struct cfg_portal *address, co
 	    .owner = owner,
 	};
 
-	int r = iscsi_server_listen(target->server, &config, &portal, err);
+	int r = target->inside ? iscsi_server_add_portal(target->server, &config, &portal)
+			       : iscsi_server_listen(target->server, &config, &portal, err);
 
 	/* No I/O ever comes through a portal that redirects. */
 	if (!r && !redirects && scsi_port_add(target->exports.device, group, config.group_tag) < 0)
@@ -120,22 +123,33 @@ static int serve_exports(struct target *target)
 	return r;
 }
 
-int target_start(struct loop *loop, const struct group_config *config, const char *lab_name,
-		 uint64_t seed, struct target **ret_target, struct err *err)
+static struct target *target_new(struct loop *loop, const char *lab_name, bool inside)
 {
-	struct target *target;
+	struct target *target = calloc(1, sizeof(*target));
+
+	if (target) {
+		target->loop = loop;
+		target->lab_name = lab_name;
+		target->inside = inside;
+	}
+	return target;
+}
+
+/* Stops TARGET, which may be NULL, when it cannot be started. */
+static int start(struct target *target, const struct group_config *config, uint64_t seed,
+		 struct target **ret_target, struct err *err)
+{
+	struct loop *loop;
 	int r = knobs_load(err);
 
-	if (r)
-		return r;
-	target = calloc(1, sizeof(*target));
-	if (!target)
-		return err_set(err, -ENOMEM, "out of memory");
-	target->loop = loop;
-	target->lab_name = lab_name;
+	if (!target || r) {
+		free(target);
+		return r ? r : err_set(err, -ENOMEM, "out of memory");
+	}
+	loop = target->loop;
 	target->style = (enum group_style)config->style;
 	target->buffers = buf_pool_new(BUFFER_LIMIT_BYTES);
-	r = target->buffers ? group_open(loop, config, lab_name, seed, &target->group, err)
+	r = target->buffers ? group_open(loop, config, target->lab_name, seed, &target->group, err)
 			    : -ENOMEM;
 	if (!r) {
 		target->server = iscsi_server_new(loop, target->buffers);
@@ -144,7 +158,7 @@ int target_start(struct loop *loop, const struct group_config *config, const cha
 	if (!r)
 		r = scsi_device_restore(target->exports.device, err);
 	if (!r)
-		r = target_security_open(config, lab_name, target->group, &target->exports,
+		r = target_security_open(config, target->lab_name, target->group, &target->exports,
 					 target->server, &target->security, err);
 	if (!r)
 		r = listen_everywhere(target, config, err);
@@ -163,6 +177,18 @@ int target_start(struct loop *loop, const struct group_config *config, const cha
 	return 0;
 }
 
+int target_start(struct loop *loop, const struct group_config *config, const char *lab_name,
+		 uint64_t seed, struct target **ret_target, struct err *err)
+{
+	return start(target_new(loop, lab_name, false), config, seed, ret_target, err);
+}
+
+int target_start_inside(struct loop *loop, const struct group_config *config, const char *lab_name,
+			uint64_t seed, struct target **ret_target, struct err *err)
+{
+	return start(target_new(loop, lab_name, true), config, seed, ret_target, err);
+}
+
 struct target *target_stop(struct target *target)
 {
 	if (!target)
@@ -178,6 +204,11 @@ struct target *target_stop(struct target *target)
 		buf_pool_free(target->buffers);
 	free(target);
 	return NULL;
+}
+
+const struct exports *target_exports(const struct target *target)
+{
+	return &target->exports;
 }
 
 struct group *target_group(struct target *target)

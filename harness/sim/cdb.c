@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A path_io as a CDB, and an ended task as a path_io's result.
+ * A path_io as a CDB, and the target's answer as a path_io's result.
  */
 #include "base/bytes.h"
 #include "harness/sim/sim_impl.h"
+#include "target/scsi/scsi.h"
 
 enum {
 	OP_UNMAP = 0x42,
@@ -32,35 +33,39 @@ static void put_range(uint8_t *cdb, uint8_t opcode, const struct path_io *pio)
 void sim_cdb_build(struct sim_command *command, const struct path *path)
 {
 	const struct path_io *pio = command->pio;
-	uint8_t *cdb = command->task.cdb;
+	uint8_t *cdb = command->cdb;
 	uint32_t bytes = sim_data_bytes(path, pio);
 
+	command->iov = pio->iov;
+	command->iov_count = pio->iov_count;
 	switch (pio->op) {
 	case IO_READ:
 		put_range(cdb, OP_READ16, pio);
+		command->in_bytes = bytes;
 		break;
 	case IO_WRITE:
 		put_range(cdb, OP_WRITE16, pio);
 		if (pio->flags & IO_FUA)
 			cdb[1] = CDB_FUA;
-		command->send_bytes = bytes;
+		command->out_bytes = bytes;
 		break;
 	case IO_FLUSH:
 		put_range(cdb, OP_SYNCHRONIZE_CACHE16, pio);
 		break;
 	case IO_UNMAP:
 		cdb[0] = OP_UNMAP;
-		bytes = SIM_UNMAP_LIST_BYTES;
 		put_be16(cdb + 7, SIM_UNMAP_LIST_BYTES);
 		memset(command->unmap, 0, sizeof command->unmap);
 		put_be16(command->unmap, SIM_UNMAP_LIST_BYTES - 2);
 		put_be16(command->unmap + 2, SIM_UNMAP_LIST_BYTES - 8);
 		put_be64(command->unmap + 8, pio->lba);
 		put_be32(command->unmap + 16, pio->blocks);
-		command->send_bytes = SIM_UNMAP_LIST_BYTES;
+		command->out_bytes = SIM_UNMAP_LIST_BYTES;
+		command->own_iov = (struct iovec){command->unmap, SIM_UNMAP_LIST_BYTES};
+		command->iov = &command->own_iov;
+		command->iov_count = 1;
 		break;
 	}
-	command->task.edtl_bytes = bytes;
 }
 
 static void take_sense(struct path_io *pio, uint8_t key, uint8_t asc, uint8_t ascq)
@@ -71,43 +76,19 @@ static void take_sense(struct path_io *pio, uint8_t key, uint8_t asc, uint8_t as
 	pio->ascq = ascq;
 }
 
-/* The task's first COUNT bytes of data, which may be memory that the store has lent. */
-static void take_data(struct path_io *pio, const struct scsi_task *task, uint32_t count)
+void sim_result_take(struct path_io *pio, const struct sim_answer *answer)
 {
-	const struct io_lent *lent = (const struct io_lent *)(const void *)task->in_buf->data;
-	uint64_t at = 0;
-
-	if (!task->in_lent) {
-		iov_from_mem(pio->iov, pio->iov_count, 0, task->in_buf->data, count);
-		return;
-	}
-	for (unsigned i = 0; i < lent->count && at < count; i++) {
-		uint64_t bytes = MIN_OF(lent->iov[i].iov_len, count - at);
-
-		iov_from_mem(pio->iov, pio->iov_count, at, lent->iov[i].iov_base, bytes);
-		at += bytes;
-	}
-}
-
-void sim_result_take(struct path_io *pio, const struct scsi_task *task)
-{
-	uint32_t came = MIN_OF(task->in_bytes, task->edtl_bytes);
-
-	pio->scsi_status = task->status;
+	pio->scsi_status = answer->status;
 	pio->sense_key = pio->asc = pio->ascq = 0;
-	switch (task->status) {
+	switch (answer->status) {
 	case SCSI_GOOD:
 		pio->result = PATH_OK;
-		if (pio->op != IO_READ)
-			break;
-		if (came > 0)
-			take_data(pio, task, came);
 		/* GOOD for less than was asked is no success. */
-		if (came < task->edtl_bytes)
+		if (answer->missing_bytes > 0 && (pio->op == IO_READ || pio->op == IO_WRITE))
 			take_sense(pio, KEY_ABORTED, ASC_DATA_PHASE_ERROR, 0);
 		break;
 	case SCSI_CHECK_CONDITION:
-		take_sense(pio, task->sense[2] & 0x0f, task->sense[12], task->sense[13]);
+		take_sense(pio, answer->sense[2] & 0x0f, answer->sense[12], answer->sense[13]);
 		break;
 	default:
 		pio->result = PATH_STATUS;

@@ -13,32 +13,22 @@
 #include "base/text.h"
 #include "harness/sim/sim_impl.h"
 
-static struct sim_path *of(struct path *path)
+static void destroy(struct sim_guard *guard)
 {
-	return container_of(path, struct sim_path, path);
-}
-
-static void destroy(struct sim_path *path)
-{
+	struct sim_path *path = container_of(guard, struct sim_path, guard);
 	struct loop *loop = path->path.loop;
 
 	loop_task_cancel(loop, &path->later);
 	loop_timer_cancel(loop, &path->tick);
 	loop_timer_cancel(loop, &path->pause);
 	sim_link_unref(path->link);
+	free(path->commands);
 	free(path);
-}
-
-void sim_path_leave(struct sim_path *path)
-{
-	assert(path->depth > 0);
-	if (--path->depth == 0 && path->free_wanted)
-		destroy(path);
 }
 
 static void event(struct sim_path *path, enum path_event what, const char *why)
 {
-	if (!path->free_wanted && path->path.config.event)
+	if (!path->guard.free_wanted && path->path.config.event)
 		path->path.config.event(path->path.config.arg, &path->path, what, why);
 }
 
@@ -75,28 +65,23 @@ static void account_end(struct sim_path *path, const struct path_io *pio)
 	path->path.in_flight_bytes -= sim_data_bytes(&path->path, pio);
 }
 
-/* Takes the I/O away from a closed session and lets go of it. */
+/* Nothing of the session that is over will be heard of any more. */
 static void abandon_session(struct sim_path *path)
 {
-	struct sim_session *session = path->session;
 	struct sim_command *command;
 
-	path->session = NULL;
 	path->path.up = false;
-	path->phase = SIM_DOWN;
 	loop_timer_cancel(path->path.loop, &path->tick);
 	loop_timer_cancel(path->path.loop, &path->pause);
-	for (command = TAILQ_FIRST(&session->active); command;
-	     command = TAILQ_NEXT(command, entry)) {
+	while ((command = TAILQ_FIRST(&path->active))) {
 		if (command->pio)
 			append(&path->lost_tail, command->pio);
-		if (command->raw)
+		else if (command->raw)
 			sim_raw_append(&path->raw_lost_tail, command->raw);
-		command->pio = NULL;
-		command->raw = NULL;
+		sim_command_free(path, command);
 	}
 	path->raw_in_flight = 0;
-	sim_session_detach(session);
+	sim_resets_lost(path);
 }
 
 static void end_lost(struct sim_path *path)
@@ -118,61 +103,50 @@ static void on_later(void *arg)
 {
 	struct sim_path *path = arg;
 
-	sim_path_enter(path);
+	sim_enter(&path->guard);
 	end_refused(path);
-	if (path->down_due) {
+	end_lost(path);
+	if (path->phase == SIM_LOST) { /* not disconnected meanwhile */
 		char why[sizeof path->why];
 
 		memcpy(why, path->why, sizeof why);
-		if (path->session)
-			abandon_session(path);
 		path->phase = SIM_DOWN;
-		end_lost(path);
-		if (path->down_due) { /* not disconnected meanwhile */
-			path->down_due = false;
-			event(path, PATH_EVENT_DOWN, why);
-		}
+		path->path.lost_by = path->by;
+		event(path, PATH_EVENT_DOWN, why);
 	}
-	sim_path_leave(path);
+	sim_leave(&path->guard);
 }
 
-void sim_path_drained(struct sim_path *path)
-{
-	path->down_due = true;
-	loop_task_queue(path->path.loop, &path->later);
-}
-
-void sim_path_lose(struct sim_path *path, const char *format, ...)
+void sim_path_lose(struct sim_path *path, enum path_detect by, const char *format, ...)
 {
 	va_list args;
 
-	if (!path->session || path->session->closed)
+	if (path->phase == SIM_DOWN || path->phase == SIM_LOST)
 		return;
 	va_start(args, format);
 	vsnprintf(path->why, sizeof path->why, format, args);
 	va_end(args);
-	path->phase = SIM_LOSING;
-	loop_timer_cancel(path->path.loop, &path->tick);
-	loop_timer_cancel(path->path.loop, &path->pause);
-	sim_session_close(path->session);
+	path->by = by;
+	path->phase = SIM_LOST;
+	sim_conn_close(&path->conn);
+	abandon_session(path);
+	loop_task_queue(path->path.loop, &path->later);
 }
 
 /* ---- keep-alive and deadlines ---- */
 
 static uint64_t oldest_submit_ns(const struct sim_path *path)
 {
-	const struct sim_command *oldest = TAILQ_FIRST(&path->session->active);
+	const struct sim_command *oldest = TAILQ_FIRST(&path->active);
 
 	/* With nothing in flight the next I/O begins now at the earliest. */
-	if (!oldest)
-		return loop_now_ns(path->path.loop);
-	return oldest->pio ? oldest->pio->submit_ns : oldest->raw->submit_ns;
+	return oldest ? oldest->submit_ns : loop_now_ns(path->path.loop);
 }
 
 static void set_tick(struct sim_path *path)
 {
 	const struct path_config *config = &path->path.config;
-	uint64_t keepalive_due = path->heard_ns + config->keepalive_ns * (path->pings + 1);
+	uint64_t keepalive_due = path->path.heard_ns + config->keepalive_ns * (path->pings + 1);
 	uint64_t answer_due = oldest_submit_ns(path) + config->io_timeout_ns;
 
 	loop_timer_set(path->path.loop, &path->tick, MIN_OF(keepalive_due, answer_due));
@@ -181,23 +155,24 @@ static void set_tick(struct sim_path *path)
 static void keep_alive(struct sim_path *path, uint64_t now)
 {
 	const struct path_config *config = &path->path.config;
-	uint64_t silence = now - path->heard_ns;
+	uint64_t silence = now - path->path.heard_ns;
 	char text[32];
 
 	if (now - oldest_submit_ns(path) >= config->io_timeout_ns) {
 		text_duration(text, sizeof text, (double)(now - oldest_submit_ns(path)));
-		sim_path_lose(path, "no answer to a command for %s", text);
+		sim_path_lose(path, PATH_DETECT_COMMAND, "no answer to a command for %s", text);
 		return;
 	}
 	if (silence >= config->keepalive_ns * (path->pings + 1)) {
 		if (path->pings >= SIM_UNANSWERED_PINGS) {
 			text_duration(text, sizeof text, (double)silence);
-			sim_path_lose(path, "no sign of life for %s: %u keep-alives unanswered",
-				      text, path->pings);
+			sim_path_lose(path, PATH_DETECT_KEEPALIVE,
+				      "no sign of life for %s: %u keep-alives unanswered", text,
+				      path->pings);
 			return;
 		}
 		path->pings++;
-		sim_session_ping(path->session);
+		sim_ping(path);
 	}
 	set_tick(path);
 }
@@ -209,25 +184,25 @@ static void on_tick(void *arg)
 
 	switch (path->phase) {
 	case SIM_REFUSED:
-		path->down_due = true;
-		loop_task_queue(path->path.loop, &path->later);
+		sim_path_lose(path, PATH_DETECT_RESET, "cannot connect to %s: the link is cut",
+			      path->portal);
 		break;
 	case SIM_LOGIN:
 		text_duration(text, sizeof text, (double)path->path.config.login_timeout_ns);
-		sim_path_lose(path, "no login within %s: timed out", text);
+		sim_path_lose(path, PATH_DETECT_LOGIN, "no login within %s: timed out", text);
 		break;
 	case SIM_UP:
 		keep_alive(path, loop_now_ns(path->path.loop));
 		break;
 	case SIM_DOWN:
-	case SIM_LOSING:
+	case SIM_LOST:
 		break;
 	}
 }
 
 void sim_path_heard(struct sim_path *path)
 {
-	path->heard_ns = loop_now_ns(path->path.loop);
+	path->path.heard_ns = loop_now_ns(path->path.loop);
 	path->pings = 0;
 }
 
@@ -239,62 +214,40 @@ void sim_path_came_up(struct sim_path *path)
 	event(path, PATH_EVENT_UP, "");
 }
 
-/* Frees the command first: what follows may end the session. */
-static void identification_answered(struct sim_path *path, struct sim_command *command)
-{
-	struct scsi_task *task = &command->task;
-	struct buf *data = task->in_buf;
-	struct sim_answer answer = {
-	    .status = task->status,
-	    .data = data ? data->data : NULL,
-	    .bytes = MIN_OF(task->in_bytes, task->edtl_bytes),
-	};
-
-	memcpy(answer.sense, task->sense, sizeof answer.sense);
-	task->in_buf = NULL;
-	sim_command_free(command);
-	sim_probe_answered(path, &answer);
-	buf_unref(data);
-}
-
-void sim_path_answered(struct sim_path *path, struct sim_command *command)
+void sim_path_answered(struct sim_path *path, struct sim_command *command,
+		       const struct sim_answer *answer)
 {
 	struct path_io *pio = command->pio;
 
-	sim_path_enter(path);
-	sim_path_heard(path);
 	if (command->raw) {
-		sim_raw_answered(command);
+		sim_raw_answered(path, command, answer);
 	} else if (!pio) {
-		identification_answered(path, command);
+		sim_command_free(path, command);
+		sim_probe_answered(path, answer);
 	} else {
-		sim_result_take(pio, &command->task);
-		scsi_task_release(&command->task);
-		sim_command_free(command);
+		sim_result_take(pio, answer);
+		sim_command_free(path, command);
 		account_end(path, pio);
 		pio->done(pio);
 	}
-	sim_path_leave(path);
 }
 
 /* ---- struct path_ops ---- */
 
 static int sim_connect(struct path *base)
 {
-	struct sim_path *path = of(base);
+	struct sim_path *path = sim_path_of(base);
 	uint64_t now = loop_now_ns(base->loop);
 	int r;
 
-	if (path->phase != SIM_DOWN || path->down_due)
+	if (path->phase != SIM_DOWN)
 		return -EALREADY;
 	if (path->link->cut) {
-		snprintf(path->why, sizeof path->why, "cannot connect to %s: the link is cut",
-			 path->portal);
 		path->phase = SIM_REFUSED;
 		loop_timer_set(base->loop, &path->tick, now + 2 * path->link->config.delay_ns);
 		return 0;
 	}
-	r = sim_session_open(path, &path->session);
+	r = sim_conn_open(&path->conn);
 	if (r < 0)
 		return r;
 	path->phase = SIM_LOGIN;
@@ -305,66 +258,64 @@ static int sim_connect(struct path *base)
 
 static void sim_submit(struct path *base, struct path_io *pio)
 {
-	struct sim_path *path = of(base);
+	struct sim_path *path = sim_path_of(base);
 	struct sim_command *command = NULL;
 
 	if (path->phase == SIM_UP && base->in_flight < base->config.max_in_flight &&
 	    (uint64_t)pio->blocks * base->identity.block_bytes <= UINT32_MAX)
-		command = sim_session_command(path->session);
+		command = sim_command_new(path);
 	if (!command) {
 		append(&path->refused_tail, pio);
 		loop_task_queue(base->loop, &path->later);
 		return;
 	}
 	command->pio = pio;
-	pio->submit_ns = loop_now_ns(base->loop);
+	pio->submit_ns = command->submit_ns;
 	sim_cdb_build(command, base);
-	sim_command_send(command);
 	base->in_flight++;
 	base->in_flight_bytes += sim_data_bytes(base, pio);
+	sim_command_send(path, command);
 }
 
 static void end_everything(struct sim_path *path)
 {
-	if (path->session) {
-		if (!path->session->closed)
-			sim_session_close(path->session);
-		abandon_session(path);
-	}
+	sim_fences_cancel(path);
+	sim_conn_close(&path->conn);
+	abandon_session(path);
 	path->phase = SIM_DOWN;
-	path->down_due = false;
-	loop_timer_cancel(path->path.loop, &path->tick);
 	end_lost(path);
 	end_refused(path);
 }
 
 static void sim_disconnect(struct path *base)
 {
-	struct sim_path *path = of(base);
+	struct sim_path *path = sim_path_of(base);
 
-	sim_path_enter(path);
+	sim_enter(&path->guard);
 	end_everything(path);
-	sim_path_leave(path);
+	sim_leave(&path->guard);
 }
 
 static void sim_free(struct path *base)
 {
-	struct sim_path *path = of(base);
+	struct sim_path *path = sim_path_of(base);
 
-	sim_path_enter(path);
-	path->free_wanted = true;
+	sim_enter(&path->guard);
+	path->guard.free_wanted = true;
 	end_everything(path);
 	assert(base->in_flight == 0);
-	sim_path_leave(path);
+	sim_leave(&path->guard);
 }
 
 static const struct path_ops sim_ops = {
     .name = "sim",
     .connect = sim_connect,
     .submit = sim_submit,
-    .command = sim_raw_submit,
     .disconnect = sim_disconnect,
     .free = sim_free,
+    .command = sim_raw_submit,
+    .fence = sim_fence,
+    .reset_unit = sim_reset_unit,
 };
 
 static bool copy_string(char *out, size_t size, const char *text)
@@ -376,7 +327,6 @@ static bool copy_string(char *out, size_t size, const char *text)
 static int take_config(struct sim_path *path, const struct path_config *from)
 {
 	struct path_config *config = &path->path.config;
-	const char *colon;
 
 	*config = *from;
 	if (!copy_string(path->portal, sizeof path->portal, from->portal) ||
@@ -391,39 +341,63 @@ static int take_config(struct sim_path *path, const struct path_config *from)
 	config->user = config->password = NULL;
 	if (!config->login_timeout_ns)
 		config->login_timeout_ns = 5 * NS_PER_S;
+	if (!config->tcp_user_timeout_ns)
+		config->tcp_user_timeout_ns = 1500 * NS_PER_MS;
 	if (!config->keepalive_ns)
-		config->keepalive_ns = NS_PER_S;
+		config->keepalive_ns = 400 * NS_PER_MS;
 	if (!config->io_timeout_ns)
 		config->io_timeout_ns = 5 * NS_PER_S;
 	if (!config->max_in_flight)
 		config->max_in_flight = 128;
 	if (config->max_in_flight > SIM_MAX_IN_FLIGHT || config->lun > 0x3fff)
 		return -EINVAL;
-	path->isid[0] = 0x80; /* random format, RFC 7143 10.12.5: any qualifier will do */
-	put_be32(path->isid + 2, config->isid_qualifier);
-	/* The port number tells portals of one address apart. */
-	colon = strrchr(path->portal, ':');
-	path->relative_port = colon ? (uint16_t)strtoul(colon + 1, NULL, 10) : 1;
+	put_be16(path->lun, (uint16_t)(config->lun < 256 ? config->lun : 0x4000 | config->lun));
 	return 0;
 }
 
+static void init_conn(struct sim_path *path)
+{
+	struct sim_conn *conn = &path->conn;
+
+	conn->link = path->link;
+	conn->ops = &sim_session_ops;
+	conn->arg = path;
+	conn->guard = &path->guard;
+	conn->initiator = path->initiator;
+	conn->target = path->target_name;
+	conn->isid[0] = 0x80; /* random format, RFC 7143 10.12.5: any qualifier will do */
+	put_be32(conn->isid + 2, path->path.config.isid_qualifier);
+	conn->tcp_user_timeout_ns = path->path.config.tcp_user_timeout_ns;
+}
+
 int path_new_sim(struct loop *loop, const struct path_config *config, struct sim_link *link,
-		 struct scsi_target *target, struct path **ret_path)
+		 struct path **ret_path)
 {
 	struct sim_path *path = calloc(1, sizeof *path);
+	unsigned count;
 	int r;
 
 	if (!path)
 		return -ENOMEM;
 	r = take_config(path, config);
+	count = path->path.config.max_in_flight + SIM_OTHER_COMMANDS;
+	if (r == 0 && !(path->commands = calloc(count, sizeof *path->commands)))
+		r = -ENOMEM;
 	if (r < 0) {
 		free(path);
 		return r;
 	}
 	path->path.ops = &sim_ops;
 	path->path.loop = loop;
+	path->guard.destroy = destroy;
 	path->link = sim_link_ref(link);
-	path->target = target;
+	TAILQ_INIT(&path->free);
+	TAILQ_INIT(&path->active);
+	TAILQ_INIT(&path->fences);
+	for (unsigned i = 0; i < count; i++) {
+		path->commands[i].index = i;
+		TAILQ_INSERT_TAIL(&path->free, &path->commands[i], entry);
+	}
 	path->refused_tail = &path->refused;
 	path->lost_tail = &path->lost;
 	path->raw_refused_tail = &path->raw_refused;
@@ -431,6 +405,7 @@ int path_new_sim(struct loop *loop, const struct path_config *config, struct sim
 	loop_task_init(&path->later, on_later, path);
 	loop_timer_init(&path->tick, on_tick, path);
 	loop_timer_init(&path->pause, sim_probe_send, path);
+	init_conn(path);
 	*ret_path = &path->path;
 	return 0;
 }

@@ -1,269 +1,244 @@
 /* SPDX-License-Identifier: MIT
  *
- * A session: one I_T nexus over a link, with the commands that are on their way or in the target.
+ * Commands of a path on its session: sent as PDUs within the target's window, their data, and the
+ * answers.
  */
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "base/bytes.h"
 #include "harness/sim/sim_impl.h"
+#include "target/scsi/scsi.h"
 
-enum { TARGET_PORT_GROUP = 1 };
-
-static void session_free(struct sim_session *session)
+struct sim_command *sim_command_new(struct sim_path *path)
 {
-	assert(session->closed && session->in_target == 0 && !session->path);
-	scsi_nexus_free(session->nexus);
-	sim_link_unref(session->link);
-	free(session->commands);
-	free(session);
-}
-
-static void login_answered(struct sim_message *message)
-{
-	struct sim_session *session = message->owner;
-
-	sim_path_heard(session->path);
-	sim_probe_start(session->path);
-}
-
-static void login_arrived(struct sim_message *message)
-{
-	struct sim_session *session = message->owner;
-	const struct sim_path *path = session->path;
-
-	session->nexus = scsi_nexus_new(session->target, path->initiator, path->isid,
-					TARGET_PORT_GROUP, path->relative_port);
-	if (!session->nexus) {
-		sim_path_lose(session->path, "login refused: out of resources");
-		return;
-	}
-	message->arrived = login_answered;
-	sim_link_send(session->link, message, SIM_TO_INITIATOR, SIM_HEADER_BYTES);
-}
-
-int sim_session_open(struct sim_path *path, struct sim_session **ret_session)
-{
-	/* One to identify with serves as a raw one later. */
-	unsigned count = path->path.config.max_in_flight + PATH_COMMANDS_MAX;
-	struct sim_session *session = calloc(1, sizeof *session);
-
-	if (!session)
-		return -ENOMEM;
-	session->commands = calloc(count, sizeof *session->commands);
-	if (!session->commands) {
-		free(session);
-		return -ENOMEM;
-	}
-	session->path = path;
-	session->link = sim_link_ref(path->link);
-	session->target = path->target;
-	TAILQ_INIT(&session->free);
-	TAILQ_INIT(&session->active);
-	for (unsigned i = 0; i < count; i++) {
-		session->commands[i].session = session;
-		session->commands[i].message.owner = &session->commands[i];
-		TAILQ_INSERT_TAIL(&session->free, &session->commands[i], entry);
-	}
-	session->ping.owner = session;
-	session->login = (struct sim_message){.arrived = login_arrived, .owner = session};
-	TAILQ_INSERT_TAIL(&session->link->sessions, session, entry);
-	sim_link_send(session->link, &session->login, SIM_TO_TARGET, SIM_HEADER_BYTES);
-	*ret_session = session;
-	return 0;
-}
-
-struct sim_command *sim_session_command(struct sim_session *session)
-{
-	struct sim_command *command = TAILQ_FIRST(&session->free);
+	struct sim_command *command = TAILQ_FIRST(&path->free);
 
 	if (!command)
 		return NULL;
-	TAILQ_REMOVE(&session->free, command, entry);
-	TAILQ_INSERT_TAIL(&session->active, command, entry);
-	memset(command->task.cdb, 0, sizeof command->task.cdb);
+	TAILQ_REMOVE(&path->free, command, entry);
+	TAILQ_INSERT_TAIL(&path->active, command, entry);
+	command->busy = true;
+	memset(command->cdb, 0, sizeof command->cdb);
 	command->pio = NULL;
 	command->raw = NULL;
-	command->send_bytes = 0;
-	command->task.edtl_bytes = 0;
+	command->in_bytes = command->out_bytes = 0;
+	command->iov = NULL;
+	command->iov_count = 0;
+	command->waiting = false;
+	command->submit_ns = loop_now_ns(path->path.loop);
 	return command;
 }
 
-void sim_command_free(struct sim_command *command)
+void sim_command_free(struct sim_path *path, struct sim_command *command)
 {
-	assert(command->place == SIM_IDLE && !command->message.crossing && !command->task.in_buf);
-	command->out = buf_unref(command->out);
-	command->pio = NULL;
-	command->raw = NULL;
-	TAILQ_REMOVE(&command->session->active, command, entry);
-	TAILQ_INSERT_TAIL(&command->session->free, command, entry);
+	path->waiting -= command->waiting;
+	command->busy = false;
+	TAILQ_REMOVE(&path->active, command, entry);
+	TAILQ_INSERT_TAIL(&path->free, command, entry);
 }
 
-static void answer_arrived(struct sim_message *message)
+static void put_on_wire(struct sim_path *path, struct sim_command *command)
 {
-	struct sim_command *command = message->owner;
+	struct sim_conn *conn = &path->conn;
+	uint8_t bhs[BHS_BYTES];
+	uint32_t immediate = 0;
+	unsigned flags = FLAG_FINAL | SCSI_SIMPLE;
 
-	command->place = SIM_IDLE;
-	sim_path_answered(command->session->path, command);
+	if (command->in_bytes > 0)
+		flags |= FLAG_READ;
+	if (command->out_bytes > 0)
+		flags |= FLAG_WRITE;
+	if (conn->immediate_data)
+		immediate = MIN_OF(command->out_bytes,
+				   MIN_OF(conn->first_burst_bytes, conn->max_send_bytes));
+	sim_bhs_begin(bhs, OP_SCSI_COMMAND, flags);
+	memcpy(bhs + BHS_LUN, path->lun, sizeof path->lun);
+	put_be32(bhs + BHS_ITT, command->index);
+	put_be32(bhs + BHS_EDTL, command->in_bytes + command->out_bytes);
+	put_be32(bhs + BHS_CMD_SN, conn->cmd_sn++);
+	memcpy(bhs + BHS_CDB, command->cdb, sizeof command->cdb);
+	sim_conn_send(conn, bhs, command->iov, command->iov_count, 0, immediate);
 }
 
-static void answer(struct sim_command *command)
+void sim_command_send(struct sim_path *path, struct sim_command *command)
 {
-	const struct scsi_task *task = &command->task;
-	uint32_t data_bytes = MIN_OF(task->in_bytes, task->edtl_bytes);
-
-	command->place = SIM_COMING;
-	command->message.arrived = answer_arrived;
-	sim_link_send(command->session->link, &command->message, SIM_TO_INITIATOR,
-		      SIM_HEADER_BYTES + (uint64_t)data_bytes);
-}
-
-/* The task of a closed session has ended. */
-static void command_drained(struct sim_command *command)
-{
-	struct sim_session *session = command->session;
-
-	scsi_task_release(&command->task);
-	command->place = SIM_IDLE;
-	if (session->in_target > 0)
-		return;
-	if (session->path)
-		sim_path_drained(session->path);
-	else
-		session_free(session);
-}
-
-static void task_done(struct scsi_task *task)
-{
-	struct sim_command *command = task->owner;
-
-	assert(command->place == SIM_IN_TARGET);
-	command->session->in_target--;
-	command->out = buf_unref(command->out);
-	if (command->session->closed)
-		command_drained(command);
-	else
-		answer(command);
-}
-
-/* The wire: the request's data leaves the initiator's memory.  False: no buffer. */
-static bool receive_data(struct sim_command *command)
-{
-	if (command->send_bytes == 0)
-		return true;
-	if (command->raw) {
-		command->out_iov.iov_base = command->out->data; /* copied when it was sent */
-	} else if (command->pio->op == IO_UNMAP) {
-		command->out_iov.iov_base = command->unmap;
-	} else {
-		command->out = buf_new(command->session->link->pool, command->send_bytes);
-		if (!command->out)
-			return false;
-		iov_to_mem(command->pio->iov, command->pio->iov_count, 0, command->out->data,
-			   command->send_bytes);
-		command->out_iov.iov_base = command->out->data;
-	}
-	command->out_iov.iov_len = command->send_bytes;
-	return true;
-}
-
-static void request_arrived(struct sim_message *message)
-{
-	struct sim_command *command = message->owner;
-	struct scsi_task *task = &command->task;
-
-	if (!receive_data(command)) {
-		task->status = SCSI_BUSY;
-		task->in_bytes = 0;
-		answer(command);
+	if (path->waiting == 0 && sim_conn_window_open(&path->conn)) {
+		put_on_wire(path, command);
 		return;
 	}
-	switch (scsi_prepare(task)) {
-	case SCSI_ENDED:
-		command->out = buf_unref(command->out);
-		answer(command);
-		return;
-	case SCSI_NEEDS_DATA:
-		task->out_iov = &command->out_iov;
-		task->out_iov_count = 1;
-		task->out_got_bytes = MIN_OF(command->send_bytes, task->out_bytes);
-		break;
-	case SCSI_READY:
-		break;
-	}
-	command->place = SIM_IN_TARGET;
-	command->session->in_target++;
-	scsi_execute(task);
+	command->waiting = true;
+	path->waiting++;
 }
 
-void sim_command_send(struct sim_command *command)
+static void send_waiting(struct sim_path *path)
 {
-	struct sim_session *session = command->session;
-	struct scsi_task *task = &command->task;
-	unsigned lun = session->path->path.config.lun;
+	struct sim_command *command;
 
-	assert(command->place == SIM_IDLE && !session->closed);
-	task->nexus = session->nexus;
-	memset(task->lun, 0, sizeof task->lun);
-	put_be16(task->lun, (uint16_t)(lun < 256 ? lun : 0x4000 | lun));
-	task->done = task_done;
-	task->owner = command;
-	command->place = SIM_GOING;
-	command->message.arrived = request_arrived;
-	sim_link_send(session->link, &command->message, SIM_TO_TARGET,
-		      SIM_HEADER_BYTES + (uint64_t)command->send_bytes);
-}
-
-static void ping_answered(struct sim_message *message)
-{
-	sim_path_heard(((struct sim_session *)message->owner)->path);
-}
-
-static void ping_arrived(struct sim_message *message)
-{
-	struct sim_session *session = message->owner;
-
-	message->arrived = ping_answered;
-	sim_link_send(session->link, message, SIM_TO_INITIATOR, SIM_HEADER_BYTES);
-}
-
-/* One at a time is on its way: behind a stall a second could tell nothing the first does not. */
-void sim_session_ping(struct sim_session *session)
-{
-	if (session->ping.crossing)
-		return;
-	session->ping.arrived = ping_arrived;
-	sim_link_send(session->link, &session->ping, SIM_TO_TARGET, SIM_HEADER_BYTES);
-}
-
-void sim_session_close(struct sim_session *session)
-{
-	struct sim_command *command, *next;
-
-	assert(!session->closed);
-	session->closed = true;
-	TAILQ_REMOVE(&session->link->sessions, session, entry);
-	sim_link_recall(session->link, &session->login);
-	sim_link_recall(session->link, &session->ping);
-	for (command = TAILQ_FIRST(&session->active); command; command = next) {
-		next = TAILQ_NEXT(command, entry);
-		sim_link_recall(session->link, &command->message);
-		if (command->place == SIM_IN_TARGET) {
-			scsi_abort(&command->task);
+	for (command = TAILQ_FIRST(&path->active);
+	     command && path->waiting > 0 && sim_conn_window_open(&path->conn);
+	     command = TAILQ_NEXT(command, entry)) {
+		if (!command->waiting)
 			continue;
-		}
-		if (command->place == SIM_COMING)
-			scsi_task_release(&command->task);
-		command->place = SIM_IDLE;
+		command->waiting = false;
+		path->waiting--;
+		put_on_wire(path, command);
 	}
-	if (session->in_target == 0)
-		sim_path_drained(session->path);
 }
 
-void sim_session_detach(struct sim_session *session)
+/* Answers at once, whatever the window. */
+void sim_ping(struct sim_path *path)
 {
-	session->path = NULL;
-	if (session->in_target == 0)
-		session_free(session);
+	uint8_t bhs[BHS_BYTES];
+
+	sim_bhs_begin(bhs, OP_NOP_OUT | OP_IMMEDIATE, FLAG_FINAL);
+	put_be32(bhs + BHS_ITT, SIM_TAG_PING);
+	put_be32(bhs + BHS_TTT, ISCSI_NO_TAG);
+	put_be32(bhs + BHS_CMD_SN, path->conn.cmd_sn);
+	sim_conn_send(&path->conn, bhs, NULL, 0, 0, 0);
 }
+
+static void pong(struct sim_path *path, const uint8_t *ping)
+{
+	uint8_t bhs[BHS_BYTES];
+
+	if (bhs_ttt(ping) == ISCSI_NO_TAG)
+		return;
+	sim_bhs_begin(bhs, OP_NOP_OUT | OP_IMMEDIATE, FLAG_FINAL);
+	memcpy(bhs + BHS_LUN, ping + BHS_LUN, 8);
+	put_be32(bhs + BHS_ITT, ISCSI_NO_TAG);
+	put_be32(bhs + BHS_TTT, bhs_ttt(ping));
+	put_be32(bhs + BHS_CMD_SN, path->conn.cmd_sn);
+	sim_conn_send(&path->conn, bhs, NULL, 0, 0, 0);
+}
+
+/* ---- answers ---- */
+
+/* Loses the path and returns NULL when BHS is about no command of ours. */
+static struct sim_command *command_of(struct sim_path *path, const uint8_t *bhs)
+{
+	uint32_t tag = bhs_itt(bhs);
+	uint32_t count = path->path.config.max_in_flight + SIM_OTHER_COMMANDS;
+
+	if (tag < count && path->commands[tag].busy && !path->commands[tag].waiting)
+		return &path->commands[tag];
+	sim_path_lose(path, PATH_DETECT_PROTOCOL, "protocol error: an answer to no command");
+	return NULL;
+}
+
+static void on_data_in(void *arg, const uint8_t *bhs, uint32_t at, const uint8_t *data,
+		       uint32_t bytes)
+{
+	struct sim_path *path = arg;
+	const struct sim_command *command = command_of(path, bhs);
+	uint64_t offset = (uint64_t)get_be32(bhs + BHS_OFFSET) + at;
+
+	if (!command)
+		return;
+	if (offset + bytes > command->in_bytes) {
+		sim_path_lose(path, PATH_DETECT_PROTOCOL, "protocol error: more data than asked");
+		return;
+	}
+	iov_from_mem(command->iov, command->iov_count, offset, data, bytes);
+}
+
+static void ready_to_transfer(struct sim_path *path, const uint8_t *r2t)
+{
+	const struct sim_command *command = command_of(path, r2t);
+	uint32_t at = get_be32(r2t + BHS_OFFSET), left = get_be32(r2t + BHS_DESIRED_BYTES);
+	uint32_t number = 0;
+
+	if (!command)
+		return;
+	if ((uint64_t)at + left > command->out_bytes || left == 0) {
+		sim_path_lose(path, PATH_DETECT_PROTOCOL, "protocol error: a wrong R2T");
+		return;
+	}
+	while (left > 0) {
+		uint32_t bytes = MIN_OF(left, path->conn.max_send_bytes);
+		uint8_t bhs[BHS_BYTES];
+
+		sim_bhs_begin(bhs, OP_DATA_OUT, bytes == left ? FLAG_FINAL : 0);
+		memcpy(bhs + BHS_LUN, path->lun, sizeof path->lun);
+		put_be32(bhs + BHS_ITT, command->index);
+		put_be32(bhs + BHS_TTT, bhs_ttt(r2t));
+		put_be32(bhs + BHS_DATA_SN, number++);
+		put_be32(bhs + BHS_OFFSET, at);
+		sim_conn_send(&path->conn, bhs, command->iov, command->iov_count, at, bytes);
+		at += bytes;
+		left -= bytes;
+	}
+}
+
+static void command_ended(struct sim_path *path, const uint8_t *bhs, const uint8_t *data,
+			  uint32_t bytes)
+{
+	struct sim_command *command = command_of(path, bhs);
+	uint8_t sense[SIM_SENSE_BYTES] = {0};
+	struct sim_answer answer = {.status = bhs[BHS_STATUS], .sense = sense};
+
+	if (!command)
+		return;
+	if (bhs_opcode(bhs) == OP_SCSI_RESPONSE) {
+		if (bhs[BHS_RESPONSE] != 0) {
+			sim_path_lose(path, PATH_DETECT_PROTOCOL, "target failure");
+			return;
+		}
+		if (bytes > 2)
+			memcpy(sense, data + 2, MIN_OF(bytes - 2, sizeof sense));
+	}
+	if (bhs[BHS_FLAGS] & FLAG_UNDERFLOW)
+		answer.missing_bytes = get_be32(bhs + BHS_RESIDUAL);
+	sim_path_answered(path, command, &answer);
+}
+
+static void on_pdu(void *arg, const uint8_t *bhs, const uint8_t *data, uint32_t bytes)
+{
+	struct sim_path *path = arg;
+
+	switch (bhs_opcode(bhs)) {
+	case OP_SCSI_RESPONSE:
+		command_ended(path, bhs, data, bytes);
+		break;
+	case OP_DATA_IN:
+		if (bhs[BHS_FLAGS] & FLAG_STATUS)
+			command_ended(path, bhs, NULL, 0);
+		break;
+	case OP_R2T:
+		ready_to_transfer(path, bhs);
+		break;
+	case OP_NOP_IN:
+		pong(path, bhs);
+		break;
+	case OP_TASK_MANAGEMENT_RESPONSE:
+		sim_reset_answered(path, bhs);
+		break;
+	case OP_ASYNC:
+		if (bhs[BHS_ASYNC_EVENT] != ASYNC_SCSI)
+			sim_path_lose(path, PATH_DETECT_ASKED, "the target asked to log out");
+		break;
+	default:
+		sim_path_lose(path, PATH_DETECT_PROTOCOL, "protocol error: %s",
+			      bhs_opcode(bhs) == OP_REJECT ? "a PDU was rejected"
+							   : "an unexpected PDU");
+		break;
+	}
+	if (path->conn.state == SIM_CONN_FULL)
+		send_waiting(path);
+}
+
+static void on_up(void *arg)
+{
+	sim_probe_start(arg);
+}
+
+static void on_heard(void *arg)
+{
+	sim_path_heard(arg);
+}
+
+static void on_lost(void *arg, enum path_detect by, const char *why)
+{
+	sim_path_lose(arg, by, "%s", why);
+}
+
+const struct sim_conn_ops sim_session_ops = {on_up, on_heard, on_data_in, on_pdu, on_lost};

@@ -5,116 +5,19 @@
 #include "harness/sim/sim_array.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/rng.h"
-#include "target/array/controller.h"
-#include "target/array/member_gate.h"
+#include "target/controllers.h"
 #include "target/drive/faults.h"
 
-enum { MEMBERS_MAX = 16 };
-
-struct sim_member {
-	struct sim_array *array;
-	const struct member_config *config;
-	struct member *member;
-	struct controller_pair pair;
-	struct loop_timer timer;
-	bool switched_off, silent;
-};
-
-struct sim_array {
-	struct loop *loop;
-	struct sim_member members[MEMBERS_MAX];
-	size_t member_count;
-	void (*silence)(void *arg, const struct member_config *member, bool silent);
-	void *arg;
-};
-
-static void apply_state(struct sim_member *at)
+static struct member *find(struct target *target, const char *name)
 {
-	bool off = at->switched_off || at->pair.phase == CONTROLLER_OFFLINE;
-	bool silent = off || at->pair.phase != CONTROLLER_SERVING;
+	struct group *group = target_group(target);
 
-	member_set_gate(at->member, off ? MEMBER_OFFLINE : silent ? MEMBER_HOLDS : MEMBER_OPEN);
-	member_cache_set_mirrored(at->member, controller_pair_mirrored(&at->pair));
-	if (silent != at->silent) {
-		at->silent = silent;
-		at->array->silence(at->array->arg, at->config, silent);
-	}
-	if (at->pair.deadline_ns)
-		loop_timer_set(at->array->loop, &at->timer, at->pair.deadline_ns);
-	else
-		loop_timer_cancel(at->array->loop, &at->timer);
-}
-
-static int tell_pair(struct sim_member *at, enum controller_event_kind kind, unsigned controller)
-{
-	struct controller_event event = {.kind = kind, .controller = controller};
-	int r = controller_pair_event(&at->pair, &event, loop_now_ns(at->array->loop));
-
-	if (r == 0)
-		apply_state(at);
-	return r;
-}
-
-static void pair_time(void *arg)
-{
-	tell_pair(arg, CONTROLLER_TIME, 0);
-}
-
-int sim_array_new(struct loop *loop, const struct lab *lab, struct group *group,
-		  void (*silence)(void *arg, const struct member_config *member, bool silent),
-		  void *arg, struct sim_array **ret_array)
-{
-	const struct pool_config *pools = lab->group.pools.items;
-	struct sim_array *array = calloc(1, sizeof *array);
-
-	if (!array)
-		return -ENOMEM;
-	array->loop = loop;
-	array->silence = silence;
-	array->arg = arg;
-	for (size_t p = 0; p < lab->group.pools.count; p++) {
-		const struct member_config *members = pools[p].members.items;
-
-		for (size_t m = 0; m < pools[p].members.count; m++) {
-			struct sim_member *at = &array->members[array->member_count];
-			uint64_t count = members[m].controllers.count;
-
-			at->array = array;
-			at->config = &members[m];
-			at->member = group_member_at(group, array->member_count++);
-			controller_pair_init(&at->pair, count ? (unsigned)count : CONTROLLER_COUNT,
-					     members[m].controllers.failover_ns
-						 ? members[m].controllers.failover_ns
-						 : lab->group.controllers.failover_ns);
-			loop_timer_init(&at->timer, pair_time, at);
-		}
-	}
-	*ret_array = array;
-	return 0;
-}
-
-struct sim_array *sim_array_free(struct sim_array *array)
-{
-	if (!array)
-		return NULL;
-	for (size_t i = 0; i < array->member_count; i++) {
-		loop_timer_cancel(array->loop, &array->members[i].timer);
-		member_set_gate(array->members[i].member, MEMBER_OPEN);
-	}
-	free(array);
-	return NULL;
-}
-
-static struct sim_member *find(struct sim_array *array, const char *name)
-{
-	for (size_t i = 0; name && i < array->member_count; i++)
-		if (strcmp(array->members[i].config->name, name) == 0)
-			return &array->members[i];
+	for (size_t i = 0; name && i < group_member_count(group); i++)
+		if (strcmp(member_name(group_member_at(group, i)), name) == 0)
+			return group_member_at(group, i);
 	return NULL;
 }
 
@@ -133,29 +36,45 @@ static int drive_fault(struct drive *drive, const struct fault_config *fault, bo
 	}
 }
 
-int sim_array_apply(struct sim_array *array, const struct fault_config *fault, bool begin,
+/* The controller that a failover means when it names none: the one at work, and later the one that
+ * has failed. */
+static unsigned controller_of(const struct controllers *controllers, const struct member *member,
+			      bool begin)
+{
+	const struct controller_pair *pair = controllers_pair(controllers, member);
+
+	if (!pair)
+		return 0;
+	return begin ? pair->active : pair->good[0] ? 1 : 0;
+}
+
+static int fail_over(struct target *target, struct member *member, const struct fault_config *fault,
+		     bool begin, struct err *err)
+{
+	struct controllers *controllers = target_controllers(target);
+	struct controller_event event = {
+	    .kind = begin ? CONTROLLER_FAIL : CONTROLLER_RETURN,
+	    .controller = fault->controller >= 0 ? (unsigned)fault->controller
+						 : controller_of(controllers, member, begin),
+	};
+
+	if (controllers_duo(controllers))
+		member = NULL; /* the controllers of all */
+	return controllers_event(controllers, member, &event, err);
+}
+
+int sim_array_apply(struct target *target, const struct fault_config *fault, bool begin,
 		    struct err *err)
 {
-	struct sim_member *at = find(array, fault->member);
+	struct member *member = find(target, fault->member);
 
-	if (!at)
+	if (fault->kind == FAULT_CONTROLLER_FAILOVER)
+		return fail_over(target, member, fault, begin, err);
+	if (!member)
 		return err_set(err, -ENOTSUP, "the simulation has faults of members only");
 	if (fault_has_drive(fault->kind))
-		return drive_fault(member_drive(at->member, (unsigned)fault->drive), fault, begin);
-	switch (fault->kind) {
-	case FAULT_MEMBER_OFFLINE:
-		at->switched_off = begin;
-		apply_state(at);
-		return 0;
-	case FAULT_CONTROLLER_FAILOVER: {
-		unsigned dead = at->pair.good[0] ? 1 : 0;
-		unsigned controller = fault->controller >= 0 ? (unsigned)fault->controller
-				      : begin		     ? at->pair.active
-							     : dead;
-
-		return tell_pair(at, begin ? CONTROLLER_FAIL : CONTROLLER_RETURN, controller);
-	}
-	default:
-		return err_set(err, -ENOTSUP, "the simulation has no fault of that kind");
-	}
+		return drive_fault(member_drive(member, (unsigned)fault->drive), fault, begin);
+	if (fault->kind == FAULT_MEMBER_OFFLINE)
+		return controllers_set_offline(target_controllers(target), member, begin, err);
+	return err_set(err, -ENOTSUP, "the simulation has no fault of that kind");
 }

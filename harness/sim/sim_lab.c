@@ -12,9 +12,8 @@
 #include "base/rng.h"
 #include "harness/run/run.h"
 #include "harness/sim/sim_array.h"
-#include "target/export.h"
+#include "target/target.h"
 
-#define BUFFER_LIMIT_BYTES (256 * MIB)
 /* Long enough for any login over the links a test thinks of. */
 #define SETTLE_NS (30 * NS_PER_S)
 
@@ -29,10 +28,7 @@ struct sim_lab {
 	const struct lab *lab;
 	struct sim_lab_options options;
 	struct loop *loop;
-	struct buf_pool *buffers;
-	struct group *group;
-	struct sim_array *array;
-	struct exports exports;
+	struct target *target;
 	struct lab_link *links;
 	size_t link_count;
 	struct run_device *devices;
@@ -42,6 +38,19 @@ struct sim_lab {
 	struct event_log *events;
 	struct run_engine *engine;
 };
+
+static struct iscsi_portal *find_portal(struct sim_lab *sim, const char *address)
+{
+	struct iscsi_server *server = target_server(sim->target);
+
+	for (size_t i = 0; i < iscsi_server_portal_count(server); i++) {
+		struct iscsi_portal *portal = iscsi_server_portal(server, i);
+
+		if (strcmp(iscsi_portal_config(portal)->address.text, address) == 0)
+			return portal;
+	}
+	return NULL;
+}
 
 static int find_link(struct sim_lab *sim, const char *host, const char *portal,
 		     struct sim_link **ret)
@@ -61,7 +70,8 @@ static int find_link(struct sim_lab *sim, const char *host, const char *portal,
 		return -ENOMEM;
 	sim->links = grown;
 	config.seed = sim->lab->seed ^ rng_stream_of(portal);
-	r = sim_link_new(sim->loop, &config, &grown[sim->link_count].link);
+	r = sim_link_new(sim->loop, &config, find_portal(sim, portal),
+			 &grown[sim->link_count].link);
 	if (r)
 		return r;
 	grown[sim->link_count].host = host;
@@ -79,11 +89,12 @@ static int add_paths(struct sim_lab *sim, const struct host_config *host, const 
 	struct scsi_target *target;
 	unsigned lun;
 
-	target = exports_find(&sim->exports, sim->group, sim->lab->name, volume, &lun);
+	target = exports_find(target_exports(sim->target), target_group(sim->target),
+			      sim->lab->name, volume, &lun);
 	if (count < 0 || !target)
 		return count < 0 ? count : -ENOENT;
 	snprintf(initiator, sizeof initiator, "iqn.2026-11.test.sanlab:host:%s", host->name);
-	export_iqn(iqn, sizeof iqn, sim->exports.style, sim->lab->name, volume);
+	export_iqn(iqn, sizeof iqn, target_style(sim->target), sim->lab->name, volume);
 	for (int i = 0; i < count; i++) {
 		struct path_config config = {0};
 		struct sim_link *link;
@@ -97,7 +108,7 @@ static int add_paths(struct sim_lab *sim, const struct host_config *host, const 
 		config.initiator_name = initiator;
 		config.isid_qualifier = (uint32_t)i + 1;
 		if (!r)
-			r = path_new_sim(sim->loop, &config, link, target, &path);
+			r = path_new_sim(sim->loop, &config, link, &path);
 		if (!r)
 			r = mpio_add_path(mpio, path);
 		if (r)
@@ -129,16 +140,9 @@ static int build(struct sim_lab *sim, struct err *err)
 	const struct host_config *hosts = sim->lab->hosts.items;
 	int r = loop_new_virtual(0, &sim->loop);
 
-	sim->buffers = buf_pool_new(BUFFER_LIMIT_BYTES);
-	if (!r && !sim->buffers)
-		r = -ENOMEM;
 	if (!r)
-		r = group_open(sim->loop, &sim->lab->group, sim->lab->name, sim->lab->seed,
-			       &sim->group, err);
-	if (!r)
-		r = exports_open(sim->loop, sim->buffers, sim->group,
-				 (enum group_style)sim->lab->group.style, sim->lab->name,
-				 &sim->exports);
+		r = target_start_inside(sim->loop, &sim->lab->group, sim->lab->name, sim->lab->seed,
+					&sim->target, err);
 	for (size_t i = 0; !r && i < sim->lab->hosts.count; i++) {
 		const char *volume;
 
@@ -150,33 +154,13 @@ static int build(struct sim_lab *sim, struct err *err)
 
 /* ---- faults: links instead of portals ---- */
 
-/* A portal that falls silent is a link that stalls; when it speaks again, nobody there knows the
- * sessions of before. */
-static void silence_member(void *arg, const struct member_config *member, bool silent)
-{
-	const struct cfg_portal *portals = member->portals.items;
-	struct sim_lab *sim = arg;
-
-	for (size_t i = 0; i < sim->link_count; i++) {
-		for (size_t p = 0; p < member->portals.count; p++) {
-			if (strcmp(sim->links[i].portal, portals[p].text) != 0)
-				continue;
-			if (!silent) {
-				sim_link_cut(sim->links[i].link, true);
-				sim_link_cut(sim->links[i].link, false);
-			}
-			sim_link_stall(sim->links[i].link, silent);
-		}
-	}
-}
-
 static int apply_fault(void *arg, const struct fault_config *fault, bool begin, struct err *err)
 {
 	struct sim_lab *sim = arg;
 	unsigned hit = 0;
 
 	if (fault->member || fault->kind > FAULT_ALL_PATHS_DOWN)
-		return sim_array_apply(sim->array, fault, begin, err);
+		return sim_array_apply(sim->target, fault, begin, err);
 	for (size_t i = 0; i < sim->link_count; i++) {
 		const struct lab_link *one = &sim->links[i];
 
@@ -234,9 +218,6 @@ static int run(struct sim_lab *sim, struct err *err)
 	int r = connect_devices(sim, err);
 
 	if (!r)
-		r = sim_array_new(sim->loop, sim->lab, sim->group, silence_member, sim,
-				  &sim->array);
-	if (!r)
 		r = event_log_open(sim->options.out_dir, &sim->events, err);
 	if (!r)
 		r = run_engine_new(sim->loop, sim->lab, sim->devices, sim->device_count, &faults,
@@ -253,17 +234,12 @@ static int run(struct sim_lab *sim, struct err *err)
 static void tear_down(struct sim_lab *sim)
 {
 	run_engine_free(sim->engine);
-	sim_array_free(sim->array);
 	for (unsigned i = 0; i < sim->device_count; i++)
 		mpio_free(sim->devices[i].mpio);
 	event_log_close(sim->events);
 	for (size_t i = 0; i < sim->link_count; i++)
 		sim_link_free(sim->links[i].link);
-	exports_close(&sim->exports);
-	if (sim->group)
-		group_close(sim->group);
-	if (sim->buffers)
-		buf_pool_free(sim->buffers);
+	target_stop(sim->target);
 	loop_free(sim->loop);
 	free(sim->links);
 	free(sim->devices);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole lab in one process on one loop: the group's array and SCSI device, simulated links, the
- * hosts' MPIO devices and the run engine.  On the virtual loop an hour of load takes seconds, and
- * equal seeds give equal results to the byte.
+ * A whole lab in one process on one loop: the target, simulated links, the hosts' MPIO devices and
+ * the run engine.  On the virtual loop an hour of load takes seconds, and equal seeds give equal
+ * results to the byte.
  *
- * What differs from `sanlab run`: no iSCSI PDUs and no sockets.  Workload, MPIO, SCSI, page map,
- * RAID, drives, fault timeline and verdicts are the same code.
+ * What differs from `sanlab run`: no sockets, and the initiator's PDUs are not libiscsi's.
+ * Workload, MPIO, the whole target, fault timeline and verdicts are the same code.
  */
 #ifndef SANLAB_HARNESS_SIM_SIM_LAB_H
 #define SANLAB_HARNESS_SIM_SIM_LAB_H

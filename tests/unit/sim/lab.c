@@ -58,8 +58,14 @@ void lab_init(struct lab *lab, const struct sim_link_config *link,
 	fake_volume_init(&lab->volume, "db1", VOLUME_BYTES, BLOCK, true, true);
 	assert_int_equal(
 	    scsi_target_add_lun(lab->target, 3, scsi_device_add(lab->device, &lab->volume)), 0);
+	lab->server = iscsi_server_new(lab->loop, lab->pool);
+	assert_non_null(lab->server);
+	assert_int_equal(iscsi_server_add_target(lab->server, lab->target), 0);
 	for (unsigned i = 0; i < PATHS; i++) {
 		struct side *side = &lab->sides[i];
+		struct iscsi_portal_config portal_config = {
+		    .group_tag = (uint16_t)(3261 + i), .target_port_group = 1, .owner = "m1"};
+		struct iscsi_portal *at;
 		struct path_config config = timeouts ? *timeouts : (struct path_config){.lun = 3};
 		struct sim_link_config link_config = *link;
 		char portal[32];
@@ -73,9 +79,9 @@ void lab_init(struct lab *lab, const struct sim_link_config *link,
 		config.event = on_event;
 		config.arg = side;
 		link_config.seed += i;
-		assert_int_equal(sim_link_new(lab->loop, &link_config, &side->link), 0);
-		assert_int_equal(
-		    path_new_sim(lab->loop, &config, side->link, lab->target, &side->path), 0);
+		assert_int_equal(iscsi_server_add_portal(lab->server, &portal_config, &at), 0);
+		assert_int_equal(sim_link_new(lab->loop, &link_config, at, &side->link), 0);
+		assert_int_equal(path_new_sim(lab->loop, &config, side->link, &side->path), 0);
 	}
 }
 
@@ -85,6 +91,7 @@ void lab_done(struct lab *lab)
 		path_free(lab->sides[i].path);
 		sim_link_free(lab->sides[i].link);
 	}
+	iscsi_server_free(lab->server);
 	scsi_target_free(lab->target);
 	scsi_device_free(lab->device);
 	assert_int_equal(buf_pool_in_use_bytes(lab->pool), 0);

@@ -7,13 +7,15 @@
 #define SANLAB_TESTS_SIM_LAB_H
 
 #include "harness/sim/sim.h"
+#include "target/iscsi/server.h"
 #include "tests/unit/scsi/fake_volume.h"
 
 #define DELAY_NS     NS_PER_MS
-#define UP_NS	     (20 * DELAY_NS) /* login, eight commands, one unit attention */
+#define UP_NS	     (UP_TRIPS * 2 * DELAY_NS)
 #define VOLUME_BYTES (4 * MIB)
 
-enum { PATHS = 2, BLOCK = 512 };
+/* Connection, login, eight commands, one unit attention. */
+enum { PATHS = 2, BLOCK = 512, UP_TRIPS = 11 };
 
 struct lab;
 
@@ -33,6 +35,7 @@ struct lab {
 	struct volume volume;
 	struct scsi_device *device;
 	struct scsi_target *target;
+	struct iscsi_server *server;
 	struct side sides[PATHS];
 	unsigned ended; /* path_ios, in all */
 	char trace[16384];

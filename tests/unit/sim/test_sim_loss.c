@@ -15,8 +15,8 @@
 #include "base/bytes.h"
 #include "lab.h"
 
-/* One I/O crossing, one in the target, one coming back: all are lost, in order, then DOWN; what
- * the target holds is waited for. */
+/* Writes crossing and in the target: all are lost at once, in order, then DOWN; what the target
+ * holds it may still execute. */
 static void test_cut(void **state)
 {
 	struct lab lab;
@@ -37,22 +37,19 @@ static void test_cut(void **state)
 	assert_int_equal(lab.ended, 0);
 	assert_int_equal(side->downs, 0);
 	transfer_start(&after, side, IO_READ, 0, 1, 0); /* the session is gone: not sent */
-	lab_run_for(&lab, NS_PER_S);
-	assert_int_equal(lab.ended, 1);
-	assert_int_equal(after.pio.result, PATH_NOT_SENT);
-	assert_int_equal(side->downs, 0); /* the volume holds on to both */
-	fake_volume_release(&lab.volume, 1);
-	assert_int_equal(lab.ended, 1);
-	fake_volume_release(&lab.volume, 1);
-	assert_int_equal(lab.ended, 1); /* not from within the volume either */
 	lab_run_for(&lab, 0);
 	assert_int_equal(lab.ended, 4);
+	assert_int_equal(after.pio.result, PATH_NOT_SENT);
 	assert_true(held.order < back.order && back.order < going.order);
 	assert_int_equal(held.pio.result, PATH_LOST);
 	assert_int_equal(back.pio.result, PATH_LOST);
 	assert_int_equal(going.pio.result, PATH_LOST);
 	assert_int_equal(side->downs, 1);
 	assert_string_equal(side->why, "connection reset: the link was cut");
+	assert_int_equal(side->path->lost_by, PATH_DETECT_RESET);
+	fake_volume_release(&lab.volume, 2);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(side->downs, 1);
 	assert_int_equal(lab.volume.data[2 * BLOCK], 0); /* never arrived */
 	transfer_finish(&held);
 	transfer_finish(&back);
@@ -110,7 +107,11 @@ static void test_cut_answer_and_login(void **state)
 static void test_stall_keepalive(void **state)
 {
 	static const struct path_config config = {
-	    .lun = 3, .keepalive_ns = NS_PER_S, .io_timeout_ns = 5 * NS_PER_S};
+	    .lun = 3,
+	    .keepalive_ns = NS_PER_S,
+	    .io_timeout_ns = 5 * NS_PER_S,
+	    .tcp_user_timeout_ns = 9 * NS_PER_S,
+	};
 	struct lab lab;
 	struct transfer read;
 	uint64_t heard;
@@ -148,11 +149,10 @@ static void test_stall_io_timeout(void **state)
 	lab_run_for(&lab, 300 * NS_PER_MS - 1);
 	assert_int_equal(lab.sides[0].downs, 0);
 	lab_run_for(&lab, 1);
-	assert_int_equal(lab.sides[0].downs, 0); /* the volume has not let go */
-	fake_volume_release(&lab.volume, 1);
-	lab_run_for(&lab, 0);
 	assert_int_equal(read.pio.result, PATH_LOST);
 	assert_int_equal(lab.sides[0].downs, 1);
+	assert_int_equal(lab.sides[0].path->lost_by, PATH_DETECT_COMMAND);
+	fake_volume_release(&lab.volume, 1);
 	assert_non_null(strstr(lab.sides[0].why, "no answer to a command for 300"));
 	transfer_finish(&read);
 	lab_done(&lab);
@@ -161,11 +161,13 @@ static void test_stall_io_timeout(void **state)
 /* A stall that ends in time only delays. */
 static void test_stall_ends(void **state)
 {
+	static const struct path_config config = {
+	    .lun = 3, .keepalive_ns = NS_PER_S, .tcp_user_timeout_ns = 2 * NS_PER_S};
 	struct lab lab;
 	struct transfer reads[2];
 	uint64_t begin;
 
-	lab_init(&lab, &lab_plain_link, NULL);
+	lab_init(&lab, &lab_plain_link, &config);
 	lab_connect_all(&lab);
 	begin = loop_now_ns(lab.loop);
 	sim_link_stall(lab.sides[0].link, true);
@@ -206,8 +208,15 @@ static void test_disconnect(void **state)
 	transfer_finish(&going);
 	assert_int_equal(path_connect(lab.sides[0].path), 0);
 	lab_run_for(&lab, NS_PER_S);
+	/* The new login waits until what the old session had has ended. */
+	assert_int_equal(lab.sides[0].downs, 0);
+	assert_int_equal(lab.sides[0].ups, 1);
+	lab.volume.deferred = false;
+	fake_volume_release(&lab.volume, lab.volume.held_count);
+	lab_run_for(&lab, NS_PER_S);
 	assert_int_equal(lab.sides[0].downs, 0);
 	assert_int_equal(lab.sides[0].ups, 2);
+	lab.volume.deferred = true;
 	/* And a path freed with I/O in the target. */
 	transfer_start(&going, &lab.sides[0], IO_READ, 0, 1, 0);
 	lab_run_for(&lab, DELAY_NS);
@@ -215,7 +224,7 @@ static void test_disconnect(void **state)
 	lab.sides[0].link = sim_link_free(lab.sides[0].link);
 	assert_int_equal(going.pio.result, PATH_LOST);
 	transfer_finish(&going);
-	fake_volume_release(&lab.volume, 2);
+	fake_volume_release(&lab.volume, 1);
 	assert_int_equal(lab.volume.data[BLOCK], 0x33);
 	lab_done(&lab);
 }
@@ -256,6 +265,153 @@ static void test_calls_from_callbacks(void **state)
 	lab_done(&lab);
 }
 
+/* The fencing hazard: a write behind a stall is lost for the initiator, whose reset is lost, too;
+ * when the stall ends the target executes it. */
+static void test_late_write(void **state)
+{
+	struct lab lab;
+	struct side *side = &lab.sides[0];
+	struct transfer late, newer;
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab_connect_all(&lab);
+	sim_link_stall(side->link, true);
+	transfer_start(&late, side, IO_WRITE, 1, 1, 0x11);
+	lab_run_for(&lab, 3 * NS_PER_S);
+	assert_int_equal(late.pio.result, PATH_LOST);
+	assert_int_equal(side->downs, 1);
+	transfer_finish(&late);
+	transfer_start(&newer, &lab.sides[1], IO_WRITE, 1, 1, 0x22);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(newer.pio.result, PATH_OK);
+	assert_int_equal(lab.volume.data[BLOCK], 0x22);
+	transfer_finish(&newer);
+	sim_link_stall(side->link, false);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(lab.volume.data[BLOCK], 0x11);
+	/* Its answer finds no connection: the target's session has ended by that. */
+	assert_int_equal(lab.server->session_count, 1);
+	lab_done(&lab);
+}
+
+struct proof {
+	struct path_fence fence;
+	unsigned done;
+	int status;
+	uint64_t done_ns;
+	struct lab *lab;
+};
+
+static void on_proof(struct path_fence *fence, int status)
+{
+	struct proof *proof = fence->owner;
+
+	proof->done++;
+	proof->status = status;
+	proof->done_ns = loop_now_ns(proof->lab->loop);
+}
+
+static struct proof proof_of(struct lab *lab)
+{
+	return (struct proof){.lab = lab, .fence.done = on_proof};
+}
+
+/* Reinstatement through the portal of another path of the same portal group ends the old session,
+ * and waits for what the unit still does for it. */
+static void test_fence(void **state)
+{
+	struct lab lab;
+	struct side *side = &lab.sides[0];
+	struct transfer held, late;
+	struct proof proof = proof_of(&lab);
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab.server->portals[1]->config.group_tag = lab.server->portals[0]->config.group_tag;
+	proof.fence.owner = &proof;
+	assert_int_equal(path_fence(lab.sides[1].path, side->path, &proof.fence), -ENOTCONN);
+	lab_connect_all(&lab);
+	lab.volume.deferred = true;
+	transfer_start(&held, side, IO_WRITE, 1, 1, 0x11);
+	lab_run_for(&lab, 10 * DELAY_NS);
+	lab.volume.deferred = false;
+	sim_link_stall(side->link, true);
+	transfer_start(&late, side, IO_WRITE, 2, 1, 0x22);
+	lab_run_for(&lab, 3 * NS_PER_S);
+	assert_int_equal(side->downs, 1);
+	assert_int_equal(path_fence(lab.sides[1].path, side->path, &proof.fence), 0);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(proof.done, 0); /* the unit holds on to one */
+	fake_volume_release(&lab.volume, 1);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(proof.done, 1);
+	assert_int_equal(proof.status, 0);
+	assert_int_equal(lab.server->session_count, 1);
+	sim_link_stall(side->link, false);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(lab.volume.data[2 * BLOCK], 0); /* never executed */
+	transfer_finish(&held);
+	transfer_finish(&late);
+	lab_done(&lab);
+}
+
+static void test_fence_fails(void **state)
+{
+	struct lab lab;
+	struct proof proof = proof_of(&lab);
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab_connect_all(&lab);
+	proof.fence.owner = &proof;
+	path_disconnect(lab.sides[0].path);
+	/* Nobody listens any more. */
+	sim_link_lead_to(lab.sides[1].link, NULL);
+	assert_int_equal(path_fence(lab.sides[1].path, lab.sides[0].path, &proof.fence), 0);
+	assert_int_equal(proof.done, 0);
+	lab_run_for(&lab, 10 * DELAY_NS);
+	assert_int_equal(proof.done, 1);
+	assert_int_equal(proof.status, -ECONNREFUSED);
+	/* The owner lets go of the path. */
+	sim_link_stall(lab.sides[1].link, true);
+	assert_int_equal(path_fence(lab.sides[1].path, lab.sides[0].path, &proof.fence), 0);
+	path_disconnect(lab.sides[1].path);
+	assert_int_equal(proof.done, 2);
+	assert_int_equal(proof.status, -ECANCELED);
+	lab_done(&lab);
+}
+
+/* LOGICAL UNIT RESET ends the other path's write in the target. */
+static void test_reset_unit(void **state)
+{
+	struct lab lab;
+	struct transfer held;
+	struct proof proof = proof_of(&lab);
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	proof.fence.owner = &proof;
+	assert_int_equal(path_reset_unit(lab.sides[1].path, &proof.fence), -ENOTCONN);
+	lab_connect_all(&lab);
+	lab.volume.deferred = true;
+	transfer_start(&held, &lab.sides[0], IO_WRITE, 1, 1, 0x11);
+	lab_run_for(&lab, 10 * DELAY_NS);
+	assert_int_equal(path_reset_unit(lab.sides[1].path, &proof.fence), 0);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(proof.done, 0);
+	fake_volume_release(&lab.volume, 1);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(proof.done, 1);
+	assert_int_equal(proof.status, 0);
+	assert_int_equal(lab.ended, 0); /* aborted without an answer, as RFC 7143 11.5.1 has it */
+	/* And one whose answer never comes. */
+	assert_int_equal(path_reset_unit(lab.sides[1].path, &proof.fence), 0);
+	sim_link_cut(lab.sides[1].link, true);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(proof.done, 2);
+	assert_int_equal(proof.status, -ENOTCONN);
+	path_disconnect(lab.sides[0].path);
+	transfer_finish(&held);
+	lab_done(&lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +422,10 @@ int main(void)
 	    cmocka_unit_test(test_stall_ends),
 	    cmocka_unit_test(test_disconnect),
 	    cmocka_unit_test(test_calls_from_callbacks),
+	    cmocka_unit_test(test_late_write),
+	    cmocka_unit_test(test_fence),
+	    cmocka_unit_test(test_fence_fails),
+	    cmocka_unit_test(test_reset_unit),
 	};
 
 	return cmocka_run_group_tests_name("sim_loss", tests, NULL, NULL);

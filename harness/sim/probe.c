@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "harness/sim/sim_impl.h"
+#include "target/scsi/scsi.h"
 
 enum { KEY_NOT_READY = 2, KEY_UNIT_ATTENTION = 6 };
 
@@ -16,12 +17,16 @@ void sim_probe_send(void *arg)
 {
 	struct sim_path *path = arg;
 	const struct identity_step *step = &identity_steps[path->probe.step];
-	struct sim_command *command = sim_session_command(path->session);
+	struct sim_command *command = sim_command_new(path);
 
 	assert(command); /* one is kept for this */
-	memcpy(command->task.cdb, step->cdb, sizeof step->cdb);
-	command->task.edtl_bytes = step->data_bytes;
-	sim_command_send(command);
+	memset(path->probe.data, 0, sizeof path->probe.data);
+	memcpy(command->cdb, step->cdb, sizeof step->cdb);
+	command->in_bytes = step->data_bytes;
+	command->own_iov = (struct iovec){path->probe.data, step->data_bytes};
+	command->iov = &command->own_iov;
+	command->iov_count = 1;
+	sim_command_send(path, command);
 }
 
 void sim_probe_start(struct sim_path *path)
@@ -52,7 +57,7 @@ static void refused(struct sim_path *path, const char *how)
 	if (step->optional)
 		advance(path);
 	else
-		sim_path_lose(path, "%s failed: %s", step->name, how);
+		sim_path_lose(path, PATH_DETECT_LOGIN, "%s failed: %s", step->name, how);
 }
 
 static void wait_a_little(struct sim_path *path)
@@ -67,8 +72,8 @@ static void check_condition(struct sim_path *path, const uint8_t *sense)
 
 	if (key == KEY_UNIT_ATTENTION) {
 		if (++path->probe.attentions > SIM_PROBE_ATTENTIONS)
-			sim_path_lose(path, "unit attentions without end, last %02x/%02x", asc,
-				      ascq);
+			sim_path_lose(path, PATH_DETECT_LOGIN,
+				      "unit attentions without end, last %02x/%02x", asc, ascq);
 		else
 			sim_probe_send(path);
 	} else if (key == KEY_NOT_READY && asc == 0x04 && (ascq == 0x01 || ascq == 0x0a)) {
@@ -76,7 +81,7 @@ static void check_condition(struct sim_path *path, const uint8_t *sense)
 	} else if (identity_steps[path->probe.step].optional) {
 		advance(path);
 	} else {
-		sim_path_lose(path, "%s failed: sense %02x/%02x/%02x",
+		sim_path_lose(path, PATH_DETECT_LOGIN, "%s failed: sense %02x/%02x/%02x",
 			      identity_steps[path->probe.step].name, key, asc, ascq);
 	}
 }
@@ -85,11 +90,11 @@ void sim_probe_answered(struct sim_path *path, const struct sim_answer *answer)
 {
 	const struct identity_step *step = &identity_steps[path->probe.step];
 	struct identity_facts *facts = &path->probe.facts;
+	uint32_t bytes = step->data_bytes - MIN_OF(answer->missing_bytes, step->data_bytes);
 
 	switch (answer->status) {
 	case SCSI_GOOD:
-		if (!step->parse ||
-		    (answer->bytes > 0 && step->parse(answer->data, answer->bytes, facts) == 0))
+		if (!step->parse || (bytes > 0 && step->parse(path->probe.data, bytes, facts) == 0))
 			advance(path);
 		else
 			refused(path, step->parse == identity_inquiry
@@ -102,6 +107,13 @@ void sim_probe_answered(struct sim_path *path, const struct sim_answer *answer)
 	case SCSI_BUSY:
 	case SCSI_TASK_SET_FULL:
 		wait_a_little(path);
+		break;
+	case SCSI_RESERVATION_CONFLICT:
+		/* Somebody's reservation is no reason not to know the unit. */
+		if (path->probe.step == 0)
+			advance(path);
+		else
+			refused(path, "RESERVATION CONFLICT");
 		break;
 	default:
 		refused(path, "unexpected status");

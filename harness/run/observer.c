@@ -42,6 +42,7 @@ struct seen_session {
 	json_int_t tsih;
 	uint64_t counted; /* what the target told last */
 	struct activity io;
+	bool told_alua;
 };
 
 struct observer {
@@ -157,6 +158,12 @@ static void end_pause(const struct observer *observer, struct seen_device *devic
 		note_gap(device, from_ns - engine->start_ns, now_ns - engine->start_ns);
 }
 
+/* Before the window initiators find out what they have: pauses are theirs. */
+static bool pause_matters(const struct observer *observer, uint64_t length_ns)
+{
+	return observer->engine->phase == RUN_WINDOW && length_ns >= observer->pause_ns;
+}
+
 static void session_moved(struct observer *observer, struct seen_session *session,
 			  uint64_t before_ns, uint64_t now_ns)
 {
@@ -165,7 +172,7 @@ static void session_moved(struct observer *observer, struct seen_session *sessio
 
 	if (!before_ns) {
 		tell(observer, device, session->portal, "first I/O through %s", session->portal);
-	} else if (now_ns - before_ns >= observer->pause_ns) {
+	} else if (pause_matters(observer, now_ns - before_ns)) {
 		text_duration(pause, sizeof pause, (double)(now_ns - before_ns));
 		tell(observer, device, session->portal, "I/O through %s again after %s",
 		     session->portal, pause);
@@ -177,7 +184,7 @@ static void device_moved(struct observer *observer, struct seen_device *device, 
 {
 	char pause[32];
 
-	if (!before_ns || now_ns - before_ns < observer->pause_ns)
+	if (!before_ns || !pause_matters(observer, now_ns - before_ns))
 		return;
 	text_duration(pause, sizeof pause, (double)(now_ns - before_ns));
 	tell(observer, device, NULL, "I/O goes on after %s without any", pause);
@@ -253,6 +260,24 @@ static void look_at_sessions(struct observer *observer)
 	json_decref(answer);
 }
 
+/* Multipath asks for access states every few seconds: that it does is told once a path. */
+static bool asks_again(struct observer *observer, const json_t *sight)
+{
+	struct seen_device *device;
+	struct seen_session *session;
+	bool again;
+
+	if (strcmp(text_of(sight, "sight"), "alua-asked") != 0)
+		return false;
+	device = find_device(observer, sight);
+	session =
+	    device ? find_session(observer, sight, (unsigned)(device - observer->devices)) : NULL;
+	again = !session || session->told_alua;
+	if (session)
+		session->told_alua = true;
+	return again;
+}
+
 static void tell_sight(struct observer *observer, const json_t *sight, json_int_t target_now_ns)
 {
 	struct run_engine *engine = observer->engine;
@@ -262,7 +287,7 @@ static void tell_sight(struct observer *observer, const json_t *sight, json_int_
 
 	if (strcmp(text_of(sight, "sight"), "ended") == 0)
 		observer->logged_out = strcmp(text_of(sight, "text"), "logged out") == 0;
-	if (observer->told >= SIGHTS_TOLD)
+	if (observer->told >= SIGHTS_TOLD || asks_again(observer, sight))
 		return;
 	observer->told++;
 	snprintf(text, sizeof text, "%s at %s: %s", text_of(sight, "sight"), portal,

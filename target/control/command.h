@@ -32,6 +32,8 @@ int control_take_value(struct control_request *request, const char *key, enum cf
 int control_run_reset(struct control_request *request);
 int control_run_portal_down(struct control_request *request);
 int control_run_portal_up(struct control_request *request);
+int control_run_portal_silent(struct control_request *request);
+int control_run_portal_speaks(struct control_request *request);
 int control_run_portal_drain(struct control_request *request);
 int control_run_alua_set(struct control_request *request);
 

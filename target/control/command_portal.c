@@ -57,6 +57,26 @@ int control_run_portal_up(struct control_request *request)
 	return r ? r : iscsi_portal_set_down(portal, false, &request->err);
 }
 
+static int set_silent(struct control_request *request, bool silent)
+{
+	struct iscsi_portal *portal;
+	int r = control_want_portal(request, &portal);
+
+	if (!r)
+		iscsi_portal_set_silent(portal, silent);
+	return r;
+}
+
+int control_run_portal_silent(struct control_request *request)
+{
+	return set_silent(request, true);
+}
+
+int control_run_portal_speaks(struct control_request *request)
+{
+	return set_silent(request, false);
+}
+
 static int want_group(struct control_request *request, uint16_t *ret)
 {
 	json_t *number = json_object_get(request->request, "group");

@@ -23,7 +23,7 @@ import json, sys
 print(json.load(sys.stdin)["volumes"][0]["allocated_bytes"] >> 20)'
 }
 
-# Discovery through the target's own addresses, login at both portals, one map over both paths.
+# Discovery through the target's own addresses, login at every portal, one map over all $PATHS (2) paths.
 attach() {
 	start_udev
 	nat_portals || die nat_portals
@@ -33,11 +33,11 @@ attach() {
 	start_multipathd /tmp/multipath.conf || die multipathd
 	iscsiadm -m discovery -t sendtargets -p "127.0.0.1:${VMLAB_PORTS%% *}" || die discovery
 	iscsiadm -m node -T "$IQN" --login || die login
-	wait_for 90 two_paths_active || { multipath -v3 -ll; die 'no two active paths'; }
+	wait_for 90 paths_active || { multipath -v3 -ll; die "not ${PATHS:-2} active paths"; }
 	wait_for 30 test -b $MAP || die "no $MAP"
 	multipath -ll
 }
-two_paths_active() { [ "$(multipathd show paths raw format '%d %t' | grep -c active)" = 2 ]; }
+paths_active() { [ "$(multipathd show paths raw format '%d %t' | grep -c active)" = "${PATHS:-2}" ]; }
 detach() {
 	multipath -F
 	iscsiadm -m node -u

@@ -249,14 +249,15 @@ static void prepare(struct mpio *m, struct io *io)
 		end_io(m, io, -ENOMEM);
 }
 
-/* -1: nothing now. */
-static int choose(struct mpio *m, const struct mpio_req *req)
+/* -1: nothing now.  Else it is sent at once, and the time is the same. */
+static int choose(struct mpio *m, struct mpio_req *req)
 {
 	const struct mpio_path_view *views = m->views;
 	struct mpio_path_view masked[MPIO_MAX_PATHS];
 	struct mpio_ask ask = {req->offset_bytes, req->length_bytes, loop_now_ns(m->loop)};
 	bool others = false;
 
+	req->sent_ns = ask.now_ns;
 	if (req->same_path && views[req->path].able && !views[req->path].full)
 		return (int)req->path;
 	if (req->avoid) {
@@ -281,7 +282,6 @@ static void send(struct mpio *m, struct mpio_req *req, unsigned path)
 	req->state = REQ_SENT;
 	req->path = path;
 	req->same_path = false;
-	req->sent_ns = loop_now_ns(m->loop);
 	path_submit(m->paths[path]->path, &req->pio);
 }
 

@@ -265,7 +265,12 @@ void iscsi_path_submit(struct path *path, struct path_io *pio)
 	SLIST_REMOVE_HEAD(&p->free_slots, free_link);
 	slot->pio = pio;
 	pio->task = slot;
-	pio->submit_ns = loop_now_ns(path->loop);
+	/* One look at the clock for all that is written together. */
+	if (!p->stamped) {
+		p->stamp_ns = loop_now_ns(path->loop);
+		p->stamped = true;
+	}
+	pio->submit_ns = p->stamp_ns;
 	in_flight_add(p, pio);
 	path->in_flight++;
 	path->in_flight_bytes += data_bytes(p, pio);

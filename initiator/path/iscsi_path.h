@@ -100,8 +100,10 @@ struct iscsi_path {
 	unsigned hops;
 	unsigned logins; /* contexts made: tells one login from the next */
 	uint64_t login_deadline_ns, last_answer_ns, last_nop_ns;
-	unsigned nops;	 /* sent since the last answer of any kind */
-	unsigned queued; /* commands since the last flush */
+	unsigned nops;	   /* sent since the last answer of any kind */
+	unsigned queued;   /* commands since the last flush */
+	uint64_t stamp_ns; /* when the first I/O since then was queued */
+	bool stamped;
 	int wire_lun;
 	bool cdb10; /* the unit knows no 16-byte commands */
 	bool dpofua;

@@ -162,6 +162,7 @@ void session_flush(void *arg)
 	iscsi_path_enter(p);
 	corked = p->queued > 1;
 	p->queued = 0;
+	p->stamped = false;
 	if (corked)
 		cork(p, 1);
 	if (iscsi_service(p->ctx, POLLOUT) < 0)
@@ -211,6 +212,7 @@ int session_open(struct iscsi_path *p)
 	}
 	p->phase = ISCSI_CONNECTING;
 	p->queued = 0;
+	p->stamped = false;
 	p->logins++;
 	r = login_configure(p);
 	if (r == 0 && iscsi_connect_async(p->ctx, p->at_portal, login_connected, p) != 0)

@@ -164,7 +164,7 @@ static void keep_alive(struct sim_path *path, uint64_t now)
 		return;
 	}
 	if (silence >= config->keepalive_ns * (path->pings + 1)) {
-		if (path->pings >= SIM_UNANSWERED_PINGS) {
+		if (path->pings >= config->keepalive_misses) {
 			text_duration(text, sizeof text, (double)silence);
 			sim_path_lose(path, PATH_DETECT_KEEPALIVE,
 				      "no sign of life for %s: %u keep-alives unanswered", text,
@@ -339,16 +339,7 @@ static int take_config(struct sim_path *path, const struct path_config *from)
 	config->target = path->target_name;
 	config->initiator_name = path->initiator;
 	config->user = config->password = NULL;
-	if (!config->login_timeout_ns)
-		config->login_timeout_ns = 5 * NS_PER_S;
-	if (!config->tcp_user_timeout_ns)
-		config->tcp_user_timeout_ns = 1500 * NS_PER_MS;
-	if (!config->keepalive_ns)
-		config->keepalive_ns = 400 * NS_PER_MS;
-	if (!config->io_timeout_ns)
-		config->io_timeout_ns = 5 * NS_PER_S;
-	if (!config->max_in_flight)
-		config->max_in_flight = 128;
+	path_config_defaults(config);
 	if (config->max_in_flight > SIM_MAX_IN_FLIGHT || config->lun > 0x3fff)
 		return -EINVAL;
 	put_be16(path->lun, (uint16_t)(config->lun < 256 ? config->lun : 0x4000 | config->lun));

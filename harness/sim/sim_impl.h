@@ -18,7 +18,6 @@ enum {
 	SIM_UNMAP_LIST_BYTES = 24,
 	SIM_PROBE_ATTENTIONS = 16, /* unit attentions taken during one identification */
 	SIM_PROBE_PAUSE_NS = 50 * 1000 * 1000,
-	SIM_UNANSWERED_PINGS = 2, /* keep-alives without an answer before the path is lost */
 	SIM_MAX_IN_FLIGHT = 4096,
 	/* Slots besides those of I/O.  The one to identify with serves as a raw one later. */
 	SIM_OTHER_COMMANDS = PATH_COMMANDS_MAX,

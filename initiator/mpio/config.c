@@ -21,10 +21,12 @@ static const struct cfg_field mpio_fields[] = {
      .min = 1e6, .max = 3600e9, .help = "longest wait between two logins"},
     {"io-timeout", CFG_DURATION, offsetof(struct mpio_config, io_timeout_ns), .preset = "5s",
      .min = 1e6, .max = 3600e9, .help = "no answer for that long: the path counts as lost"},
-    {"keepalive", CFG_DURATION, offsetof(struct mpio_config, keepalive_ns), .preset = "1s",
-     .min = 1e6, .max = 3600e9, .help = "interval of NOPs on a path that is idle or stuck"},
+    {"keepalive", CFG_DURATION, offsetof(struct mpio_config, keepalive_ns), .preset = "400ms",
+     .min = 1e6, .max = 3600e9, .help = "interval of NOPs while nothing is heard on a path"},
+    {"keepalive-misses", CFG_UINT, offsetof(struct mpio_config, keepalive_misses), .preset = "2",
+     .min = 1, .max = 1000, .help = "NOPs unanswered in a row before the path counts as lost"},
     {"tcp-user-timeout", CFG_DURATION, offsetof(struct mpio_config, tcp_user_timeout_ns),
-     .preset = "2s", .min = 1e6, .max = 3600e9,
+     .preset = "1500ms", .min = 1e6, .max = 3600e9,
      .help = "unacknowledged TCP data older than that ends the connection"},
     {"login-timeout", CFG_DURATION, offsetof(struct mpio_config, login_timeout_ns), .preset = "5s",
      .min = 1e6, .max = 3600e9, .help = "how long one login may take"},
@@ -42,6 +44,7 @@ void mpio_path_config(const struct mpio_config *config, struct path_config *out)
 	out->login_timeout_ns = config->login_timeout_ns;
 	out->tcp_user_timeout_ns = config->tcp_user_timeout_ns;
 	out->keepalive_ns = config->keepalive_ns;
+	out->keepalive_misses = (unsigned)config->keepalive_misses;
 	out->io_timeout_ns = config->io_timeout_ns;
 	out->max_in_flight = (unsigned)config->queue_depth;
 }

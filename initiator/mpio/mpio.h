@@ -63,6 +63,7 @@ struct mpio_config {
 	uint64_t no_path_ns;	 /* how long I/O waits for a path; 0: not at all; MPIO_FOREVER */
 	uint64_t reconnect_min_ns, reconnect_max_ns; /* back-off, default 250 ms .. 4 s */
 	uint64_t io_timeout_ns, keepalive_ns, tcp_user_timeout_ns, login_timeout_ns;
+	uint64_t keepalive_misses;
 	uint64_t max_retries; /* BUSY, unit attention and the like on one io, default 30 */
 	uint64_t queue_depth; /* per path, default 128 */
 

@@ -3,6 +3,7 @@
  * Raw commands on a path that is up: what MPIO asks a unit beside I/O.  They have their own slots
  * and end in the same three ways: answered, refused or lost, each exactly once.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static void answered(struct iscsi_context *ctx, int status, void *command_data, 
 		return; /* command_end_lost ends it */
 	assert(command && command->task == raw);
 	if (!iscsi_answer_take(&answer, status, &raw->task)) {
-		session_lose_failed(p);
+		session_lose_failed(p, errno);
 		return;
 	}
 	p->heard = true;

@@ -159,7 +159,7 @@ static bool continue_with_sync(struct iscsi_path *p, struct iscsi_slot *slot)
 		  pio->lba, pio->blocks);
 	if (queue_command(p, slot) == 0)
 		return true;
-	session_lose(p, "cannot send a command: %s", iscsi_get_error(p->ctx));
+	session_lose(p, PATH_DETECT_PROTOCOL, "cannot send a command: %s", iscsi_get_error(p->ctx));
 	return true; /* ends as lost */
 }
 
@@ -224,7 +224,7 @@ static void command_done(struct iscsi_context *ctx, int status, void *command_da
 		return; /* iscsi_path_end_lost ends it */
 	assert(pio && pio->task == slot);
 	if (!take_status(pio, status, &slot->task)) {
-		session_lose_failed(p);
+		session_lose_failed(p, errno);
 		return;
 	}
 	p->heard = true;

@@ -25,9 +25,9 @@
 
 enum {
 	ISCSI_REDIRECT_HOPS = 4,     /* login redirections followed before giving up */
-	ISCSI_UNANSWERED_NOPS = 2,   /* keep-alives without any answer before the path is lost */
 	ISCSI_MAX_IN_FLIGHT = 4096,  /* bound of path_config.max_in_flight */
 	ISCSI_PROBE_ATTENTIONS = 16, /* unit attentions taken during one identification */
+	ISCSI_ASYNC_LOG_LEVEL = 2,   /* of libiscsi's messages about Async Messages */
 	ISCSI_UNMAP_LIST_BYTES = 24, /* header and one descriptor */
 };
 
@@ -93,16 +93,17 @@ struct iscsi_path {
 
 	/* notes of libiscsi's callbacks, acted on by session_settle */
 	bool lost, redirected, identified, heard;
+	bool asked;   /* by the target, to log out */
 	bool tearing; /* iscsi_destroy_context runs: its callbacks mean nothing */
 	char why[256];
 
 	char at_portal[64]; /* where this login goes: the portal or a redirection */
 	unsigned hops;
-	unsigned logins; /* contexts made: tells one login from the next */
-	uint64_t login_deadline_ns, last_answer_ns, last_nop_ns;
-	unsigned nops;	   /* sent since the last answer of any kind */
-	unsigned queued;   /* commands since the last flush */
-	uint64_t stamp_ns; /* when the first I/O since then was queued */
+	unsigned logins;			 /* contexts made: tells one login from the next */
+	uint64_t login_deadline_ns, last_nop_ns; /* path.heard_ns: the last answer */
+	unsigned nops;				 /* sent since the last answer of any kind */
+	unsigned queued;			 /* commands since the last flush */
+	uint64_t stamp_ns;			 /* when the first I/O since then was queued */
 	bool stamped;
 	int wire_lun;
 	bool cdb10; /* the unit knows no 16-byte commands */
@@ -136,17 +137,31 @@ void iscsi_path_event(struct iscsi_path *p, enum path_event event, const char *w
 int session_open(struct iscsi_path *p); /* 0, or negative with p->why filled */
 void session_close(struct iscsi_path *p, bool hard);
 void session_service(struct iscsi_path *p, int revents);
-void session_lose(struct iscsi_path *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* The same, when libiscsi has failed without saying why. */
-void session_lose_failed(struct iscsi_path *p);
 void session_flush(void *arg);
 void session_tick(void *arg);
 void session_set_tick(struct iscsi_path *p);
 
+/* loss.c: notes that the login is over; session_settle acts on it */
+void session_lose(struct iscsi_path *p, enum path_detect by, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same, when libiscsi has failed without saying why; ERROR: errno after the call, or 0. */
+void session_lose_failed(struct iscsi_path *p, int error);
+/* A socket error as the poll of the socket tells it. */
+void session_lose_socket(struct iscsi_path *p);
+void session_lose_closed(struct iscsi_path *p); /* the target closed the connection */
+void session_lose_login(struct iscsi_path *p);	/* the target refused the login */
+enum path_detect session_detect(int error);	/* an errno of the network's */
+/* What P was doing, as words for the end of a sentence. */
+const char *session_doing(const struct iscsi_path *p);
+/* Lets libiscsi read and write: the only way it is called.  Negative: it failed, P is lost. */
+int session_libiscsi(struct iscsi_path *p, int revents);
+void session_log(int level, const char *message); /* of libiscsi */
+
 /* login.c */
-int login_configure(struct iscsi_path *p);
+int login_configure(struct iscsi_context *ctx, const struct path_config *config);
 void login_connected(struct iscsi_context *ctx, int status, void *command_data, void *arg);
+/* Where to connect to for PORTAL. */
+const char *login_address(const struct path_config *config, const char *portal);
 bool login_portal_is_numeric(const char *portal);
 
 /* probe.c */

@@ -29,16 +29,24 @@ bool login_portal_is_numeric(const char *portal)
 	return inet_pton(six ? AF_INET6 : AF_INET, host, address) == 1;
 }
 
-int login_configure(struct iscsi_path *p)
+const char *login_address(const struct path_config *config, const char *portal)
 {
-	const struct path_config *c = &p->path.config;
-	struct iscsi_context *ctx = p->ctx;
+	const char *address = config->dial ? config->dial(config->dial_arg, portal) : portal;
+
+	assert(login_portal_is_numeric(address)); /* a name would block the loop */
+	return address;
+}
+
+int login_configure(struct iscsi_context *ctx, const struct path_config *c)
+{
 	uint64_t user_timeout_ms = MIN_OF(c->tcp_user_timeout_ns / NS_PER_MS, UINT64_C(3600000));
 
 	iscsi_set_noautoreconnect(ctx, 1);
 	iscsi_set_reconnect_max_retries(ctx, 0);
+	iscsi_set_log_fn(ctx, session_log);
+	iscsi_set_log_level(ctx, ISCSI_ASYNC_LOG_LEVEL);
 	iscsi_set_tcp_user_timeout(ctx, (int)MAX_OF(user_timeout_ms, UINT64_C(1)));
-	if (iscsi_set_targetname(ctx, p->target) != 0 ||
+	if (iscsi_set_targetname(ctx, c->target) != 0 ||
 	    iscsi_set_session_type(ctx, ISCSI_SESSION_NORMAL) != 0 ||
 	    iscsi_set_header_digest(ctx, c->header_digest ? ISCSI_HEADER_DIGEST_CRC32C_NONE
 							  : ISCSI_HEADER_DIGEST_NONE) != 0)
@@ -57,17 +65,28 @@ static void take_redirect(struct iscsi_path *p)
 	const char *to = iscsi_get_target_address(p->ctx);
 
 	if (p->hops >= ISCSI_REDIRECT_HOPS) {
-		session_lose(p, "login redirected more than %d times, last to %s",
-			     ISCSI_REDIRECT_HOPS, to);
+		session_lose(p, PATH_DETECT_LOGIN,
+			     "login redirected more than %d times, last to %s", ISCSI_REDIRECT_HOPS,
+			     to);
 	} else if (!login_portal_is_numeric(to) || strlen(to) >= sizeof p->at_portal) {
-		session_lose(p, "login redirected to %s, which is no numeric address", to);
+		session_lose(p, PATH_DETECT_LOGIN,
+			     "login redirected to %s, which is no numeric address", to);
 	} else if (strcmp(to, p->at_portal) == 0) {
-		session_lose(p, "login at %s redirected to itself", to);
+		session_lose(p, PATH_DETECT_LOGIN, "login at %s redirected to itself", to);
 	} else {
 		p->hops++;
 		snprintf(p->at_portal, sizeof p->at_portal, "%s", to);
 		p->redirected = true;
 	}
+}
+
+/* Refused, or cancelled because the connection ended. */
+static void login_failed(struct iscsi_path *p)
+{
+	if (strstr(iscsi_get_error(p->ctx), "log in"))
+		session_lose_login(p);
+	else
+		session_lose_failed(p, errno);
 }
 
 static void login_done(struct iscsi_context *ctx, int status, void *command_data, void *arg)
@@ -80,7 +99,7 @@ static void login_done(struct iscsi_context *ctx, int status, void *command_data
 	if (status == SCSI_STATUS_REDIRECT)
 		take_redirect(p);
 	else if (status != SCSI_STATUS_GOOD)
-		session_lose(p, "login refused: %s", iscsi_get_error(ctx));
+		login_failed(p);
 	else
 		probe_start(p);
 }
@@ -93,12 +112,12 @@ void login_connected(struct iscsi_context *ctx, int status, void *command_data, 
 	if (!p || p->tearing || p->lost)
 		return;
 	if (status != SCSI_STATUS_GOOD) {
-		session_lose(p, "%s", iscsi_get_error(ctx));
+		session_lose_failed(p, errno);
 		return;
 	}
 	if (p->phase != ISCSI_CONNECTING)
 		return;
 	p->phase = ISCSI_LOGIN;
 	if (iscsi_login_async(ctx, login_done, p) != 0)
-		session_lose(p, "cannot log in: %s", iscsi_get_error(ctx));
+		session_lose(p, PATH_DETECT_LOGIN, "cannot log in: %s", iscsi_get_error(ctx));
 }

@@ -4,6 +4,8 @@
  */
 #include "initiator/path/path.h"
 
+#include "base/bytes.h"
+
 const char *const path_detect_names[] = {
     [PATH_DETECT_NONE] = "none",
     [PATH_DETECT_RESET] = "reset",
@@ -18,3 +20,21 @@ const char *const path_detect_names[] = {
     [PATH_DETECT_ASKED] = "asked",
     [PATH_DETECT_COUNT] = NULL,
 };
+
+static void preset(uint64_t *value, uint64_t otherwise)
+{
+	if (!*value)
+		*value = otherwise;
+}
+
+void path_config_defaults(struct path_config *config)
+{
+	preset(&config->login_timeout_ns, 5 * NS_PER_S);
+	preset(&config->tcp_user_timeout_ns, 1500 * NS_PER_MS);
+	preset(&config->keepalive_ns, 400 * NS_PER_MS);
+	preset(&config->io_timeout_ns, 5 * NS_PER_S);
+	if (!config->keepalive_misses)
+		config->keepalive_misses = 2;
+	if (!config->max_in_flight)
+		config->max_in_flight = 128;
+}

@@ -117,7 +117,7 @@ enum path_detect {
 	PATH_DETECT_NONE,
 	PATH_DETECT_RESET,	 /* TCP reset, or the connection refused */
 	PATH_DETECT_CLOSED,	 /* the target closed the connection */
-	PATH_DETECT_TCP_TIMEOUT, /* nothing acknowledged for TCP_USER_TIMEOUT, no SYN-ACK */
+	PATH_DETECT_TCP_TIMEOUT, /* nothing acknowledged for TCP_USER_TIMEOUT */
 	PATH_DETECT_KEEPALIVE,	 /* NOPs unanswered */
 	PATH_DETECT_COMMAND,	 /* the deadline of a command */
 	PATH_DETECT_LOGIN,	 /* refused, timed out, CHAP, no such unit */
@@ -136,13 +136,17 @@ struct path_config {
 	const char *target; /* IQN */
 	unsigned lun;
 	const char *initiator_name;
-	const char *user, *password;  /* CHAP, NULL: none */
-	uint32_t isid_qualifier;      /* distinct per path of one initiator: own I_T nexus each */
-	uint64_t login_timeout_ns;    /* 0: 5 s */
-	uint64_t tcp_user_timeout_ns; /* 0: 2 s */
-	uint64_t keepalive_ns;	      /* NOP interval when idle or stuck; 0: 1 s */
-	uint64_t io_timeout_ns;	      /* no answer for that long: the path counts as lost; 0: 5 s */
-	unsigned max_in_flight;	      /* 0: 128 */
+	const char *user, *password; /* CHAP, NULL: none */
+	uint32_t isid_qualifier;     /* distinct per path of one initiator: own I_T nexus each */
+	/* 0: the default.  Together they find a black hole about 1.2 s after the last sign of life:
+	 * one interval of silence until the first NOP, one more for each NOP that may go
+	 * unanswered.  Answers that still come, whichever, keep a path alive. */
+	uint64_t login_timeout_ns;    /* 5 s */
+	uint64_t tcp_user_timeout_ns; /* 1.5 s; unacknowledged data older than that end TCP */
+	uint64_t keepalive_ns;	      /* 400 ms; interval of NOPs while nothing is heard */
+	uint64_t io_timeout_ns;	      /* 5 s; no answer to a command: the path counts as lost */
+	unsigned keepalive_misses;    /* 2; NOPs unanswered before the path counts as lost */
+	unsigned max_in_flight;	      /* 128 */
 	bool header_digest;
 	/* The address really connected to for a portal, at every TCP connect, also after a
 	 * redirection (a relay of the fault timeline); everything that is reported keeps the
@@ -178,6 +182,9 @@ struct path {
 	enum path_detect lost_by;      /* valid at PATH_EVENT_DOWN, until the next login */
 	uint64_t heard_ns;	       /* the last answer of any kind, in this login or the last */
 };
+
+/* Puts the defaults where 0 is: every kind of path begins with this. */
+void path_config_defaults(struct path_config *config);
 
 int path_new_iscsi(struct loop *loop, const struct path_config *config, struct path **ret_path);
 

@@ -48,7 +48,7 @@ void iscsi_path_teardown(struct iscsi_path *p, bool hard)
 	p->path.up = false;
 	p->phase = ISCSI_DOWN;
 	session_close(p, hard);
-	p->lost = p->redirected = p->identified = false;
+	p->lost = p->redirected = p->identified = p->asked = false;
 	iscsi_path_deliver(p); /* answered before the end came: these count */
 	command_deliver(p);
 	iscsi_path_end_lost(p);
@@ -85,6 +85,7 @@ static int iscsi_connect(struct path *path)
 	p->hops = 0;
 	memcpy(p->at_portal, p->portal, sizeof p->at_portal);
 	path->redirected_to[0] = 0;
+	path->lost_by = PATH_DETECT_NONE;
 	p->login_deadline_ns = loop_now_ns(path->loop) + path->config.login_timeout_ns;
 	r = session_open(p);
 	if (r == -ENOTSUP)
@@ -112,6 +113,7 @@ static void end_everything(struct iscsi_path *p)
 {
 	bool idle = !p->oldest;
 
+	p->path.lost_by = PATH_DETECT_ASKED;
 	if (p->ctx && idle)
 		try_logout(p);
 	iscsi_path_teardown(p, !idle);
@@ -185,16 +187,7 @@ static int take_config(struct iscsi_path *p, const struct path_config *config)
 	c->initiator_name = p->initiator;
 	c->user = *p->user ? p->user : NULL;
 	c->password = *p->password ? p->password : NULL;
-	if (!c->login_timeout_ns)
-		c->login_timeout_ns = 5 * NS_PER_S;
-	if (!c->tcp_user_timeout_ns)
-		c->tcp_user_timeout_ns = 2 * NS_PER_S;
-	if (!c->keepalive_ns)
-		c->keepalive_ns = NS_PER_S;
-	if (!c->io_timeout_ns)
-		c->io_timeout_ns = 5 * NS_PER_S;
-	if (!c->max_in_flight)
-		c->max_in_flight = 128;
+	path_config_defaults(c);
 	if (c->max_in_flight > ISCSI_MAX_IN_FLIGHT || c->lun > 0x3fff)
 		return -EINVAL;
 	/* libiscsi puts 16 bits on the wire as they are: from 256 on they need flat addressing

@@ -45,7 +45,7 @@ static void refused(struct iscsi_path *p, const char *how)
 	const struct identity_step *step = &identity_steps[p->probe.step];
 
 	if (!step->optional) {
-		session_lose(p, "%s failed: %s", step->name, how);
+		session_lose(p, PATH_DETECT_LOGIN, "%s failed: %s", step->name, how);
 		return;
 	}
 	if (step->parse == identity_capacity16)
@@ -64,7 +64,7 @@ static void check_condition(struct iscsi_path *p, const struct scsi_sense *sense
 
 	if (sense->key == SCSI_SENSE_UNIT_ATTENTION) {
 		if (++p->probe.attentions > ISCSI_PROBE_ATTENTIONS)
-			session_lose(p, "unit attentions without end, last %04x",
+			session_lose(p, PATH_DETECT_LOGIN, "unit attentions without end, last %04x",
 				     (unsigned)sense->ascq);
 		else
 			probe_send(p);
@@ -124,7 +124,7 @@ static void probe_done(struct iscsi_context *ctx, int status, void *command_data
 			refused(p, "RESERVATION CONFLICT");
 		break;
 	default:
-		session_lose_failed(p);
+		session_lose_failed(p, errno);
 		break;
 	}
 }
@@ -148,7 +148,8 @@ void probe_send(void *arg)
 		scsi_task_set_iov_in(task, &probe->iov, 1);
 	}
 	if (iscsi_scsi_command_async(p->ctx, p->wire_lun, task, probe_done, NULL, p) != 0) {
-		session_lose(p, "cannot send %s: %s", step->name, iscsi_get_error(p->ctx));
+		session_lose(p, PATH_DETECT_LOGIN, "cannot send %s: %s", step->name,
+			     iscsi_get_error(p->ctx));
 		loop_task_queue(p->path.loop, &p->later);
 		return;
 	}

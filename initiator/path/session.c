@@ -10,7 +10,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,60 +18,6 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "initiator/path/iscsi_path.h"
-
-void session_lose(struct iscsi_path *p, const char *format, ...)
-{
-	va_list args;
-
-	if (p->lost)
-		return; /* the first cause counts */
-	p->lost = true;
-	va_start(args, format);
-	vsnprintf(p->why, sizeof p->why, format, args);
-	va_end(args);
-	/* libiscsi's messages may end in line feeds. */
-	p->why[strcspn(p->why, "\r\n")] = 0;
-}
-
-static const char *doing(const struct iscsi_path *p)
-{
-	static const char *const words[] = {
-	    [ISCSI_DOWN] = "",
-	    [ISCSI_CONNECTING] = " while connecting",
-	    [ISCSI_LOGIN] = " during login",
-	    [ISCSI_PROBING] = " while identifying the logical unit",
-	    [ISCSI_UP] = "",
-	};
-	return words[p->phase];
-}
-
-static int socket_error(struct iscsi_path *p)
-{
-	int error = 0;
-	socklen_t size = sizeof error;
-
-	if (getsockopt(p->watch.fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-		error = errno;
-	return error;
-}
-
-/* libiscsi says only "can not reconnect" of most failures: ask the socket first. */
-void session_lose_failed(struct iscsi_path *p)
-{
-	char byte;
-	ssize_t n;
-
-	if (p->lost)
-		return;
-	n = recv(p->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-	if (n == 0)
-		session_lose(p, "connection closed by the target%s", doing(p));
-	else if (n < 0 && errno != EAGAIN && errno != EINTR)
-		session_lose(p, "%s%s", strerror(errno), doing(p));
-	else
-		session_lose(p, "protocol error%s: %s", doing(p), iscsi_get_error(p->ctx));
-}
 
 static void watch_for(struct iscsi_path *p, int events)
 {
@@ -96,14 +41,24 @@ static void follow_redirect(struct iscsi_path *p)
 		p->lost = true;
 }
 
+/* libiscsi has a logout ready.  Waiting for its answer would only delay the path's I/O, which has
+ * to go elsewhere; with I/O in flight the reset that follows most likely overtakes it. */
+static void leave(struct iscsi_path *p)
+{
+	session_lose(p, PATH_DETECT_ASKED, "the target asked to log out%s", session_doing(p));
+	session_libiscsi(p, POLLOUT);
+}
+
 /* Acts on what the callbacks noted.  libiscsi is not on the stack here. */
 static void session_settle(struct iscsi_path *p)
 {
 	if (p->heard) {
 		p->heard = false;
 		p->nops = 0;
-		p->last_answer_ns = loop_now_ns(p->path.loop);
+		p->path.heard_ns = loop_now_ns(p->path.loop);
 	}
+	if (p->asked && !p->lost)
+		leave(p);
 	iscsi_path_deliver(p);
 	command_deliver(p);
 	if (p->redirected && !p->lost)
@@ -112,14 +67,15 @@ static void session_settle(struct iscsi_path *p)
 		char why[sizeof p->why];
 
 		memcpy(why, p->why, sizeof why);
-		iscsi_path_teardown(p, true);
+		iscsi_path_teardown(p, p->oldest || !p->asked);
 		iscsi_path_event(p, PATH_EVENT_DOWN, why);
 	} else if (p->identified) {
 		p->identified = false;
 		p->phase = ISCSI_UP;
 		p->path.up = true;
+		p->path.lost_by = PATH_DETECT_NONE;
 		p->nops = 0;
-		p->last_answer_ns = p->last_nop_ns = loop_now_ns(p->path.loop);
+		p->path.heard_ns = p->last_nop_ns = loop_now_ns(p->path.loop);
 		session_set_tick(p);
 		iscsi_path_event(p, PATH_EVENT_UP, "");
 	}
@@ -131,9 +87,7 @@ void session_service(struct iscsi_path *p, int revents)
 
 	if (!p->ctx)
 		return;
-	if (iscsi_service(p->ctx, revents) < 0)
-		session_lose_failed(p);
-	else if (revents & POLLIN)
+	if (session_libiscsi(p, revents) == 0 && revents & POLLIN)
 		p->heard = true; /* a part of an answer is a sign of life, too */
 	if (!p->lost && !p->redirected) {
 		wanted = iscsi_which_events(p->ctx);
@@ -165,8 +119,7 @@ void session_flush(void *arg)
 	p->stamped = false;
 	if (corked)
 		cork(p, 1);
-	if (iscsi_service(p->ctx, POLLOUT) < 0)
-		session_lose_failed(p);
+	session_libiscsi(p, POLLOUT);
 	if (corked)
 		cork(p, 0);
 	if (!p->lost)
@@ -183,9 +136,7 @@ static void on_ready(void *arg, uint32_t ready)
 
 	iscsi_path_enter(p);
 	if (ready & EPOLLERR) {
-		int error = socket_error(p);
-
-		session_lose(p, "%s%s", error ? strerror(error) : "socket error", doing(p));
+		session_lose_socket(p);
 	} else {
 		if (ready & EPOLLIN)
 			revents |= POLLIN;
@@ -194,7 +145,7 @@ static void on_ready(void *arg, uint32_t ready)
 		session_service(p, revents);
 		/* What had been answered before the end has been read by now. */
 		if (p->ctx && p->logins == login && ready & (EPOLLHUP | EPOLLRDHUP))
-			session_lose(p, "connection closed by the target%s", doing(p));
+			session_lose_closed(p);
 	}
 	if (p->ctx && p->lost)
 		session_settle(p);
@@ -203,6 +154,7 @@ static void on_ready(void *arg, uint32_t ready)
 
 int session_open(struct iscsi_path *p)
 {
+	const char *address;
 	int r;
 
 	p->ctx = iscsi_create_context(p->initiator);
@@ -211,12 +163,17 @@ int session_open(struct iscsi_path *p)
 		return -ENOMEM;
 	}
 	p->phase = ISCSI_CONNECTING;
+	p->path.lost_by = PATH_DETECT_LOGIN; /* if it fails here */
 	p->queued = 0;
 	p->stamped = false;
 	p->logins++;
-	r = login_configure(p);
-	if (r == 0 && iscsi_connect_async(p->ctx, p->at_portal, login_connected, p) != 0)
+	r = login_configure(p->ctx, &p->path.config);
+	address = login_address(&p->path.config, p->at_portal);
+	errno = 0;
+	if (r == 0 && iscsi_connect_async(p->ctx, address, login_connected, p) != 0) {
+		p->path.lost_by = session_detect(errno);
 		r = -ECONNREFUSED;
+	}
 	if (r < 0) {
 		snprintf(p->why, sizeof p->why, "cannot connect to %s: %s", p->at_portal,
 			 iscsi_get_error(p->ctx));
@@ -263,14 +220,24 @@ void session_close(struct iscsi_path *p, bool hard)
 	p->ctx = NULL;
 }
 
+/* How long the oldest command has been without an answer. */
+static uint64_t waiting_ns(const struct iscsi_path *p, uint64_t now)
+{
+	uint64_t io = p->oldest ? now - p->oldest->submit_ns : 0;
+
+	return MAX_OF(io, command_waiting_ns(p, now));
+}
+
+/* The next moment at which something may be due; what is heard until then moves it on. */
 void session_set_tick(struct iscsi_path *p)
 {
 	const struct path_config *c = &p->path.config;
 	uint64_t now = loop_now_ns(p->path.loop);
-	uint64_t step = MIN_OF(c->keepalive_ns, c->io_timeout_ns) / 4;
+	uint64_t alive = MAX_OF(p->path.heard_ns, p->last_nop_ns) + c->keepalive_ns;
+	uint64_t answer = now - waiting_ns(p, now) + c->io_timeout_ns;
 
 	if (p->phase == ISCSI_UP)
-		loop_timer_set(p->path.loop, &p->tick, now + MAX_OF(step, NS_PER_MS));
+		loop_timer_set(p->path.loop, &p->tick, MIN_OF(alive, answer));
 	else
 		loop_timer_set(p->path.loop, &p->tick, p->login_deadline_ns);
 }
@@ -284,7 +251,7 @@ static void nop_answered(struct iscsi_context *ctx, int status, void *command_da
 	if (status == SCSI_STATUS_GOOD)
 		p->heard = true;
 	else
-		session_lose_failed(p);
+		session_lose_failed(p, errno);
 }
 
 /* A NOP is a non-immediate command here: a window closed by the target holds it back too, and so
@@ -294,31 +261,24 @@ static void keep_alive(struct iscsi_path *p, uint64_t now)
 	uint64_t interval = p->path.config.keepalive_ns;
 
 	/* From the last NOP, too: after a pause of this process each gets its whole interval. */
-	if (now - p->last_answer_ns < interval || now - p->last_nop_ns < interval)
+	if (now - p->path.heard_ns < interval || now - p->last_nop_ns < interval)
 		return;
-	if (p->nops >= ISCSI_UNANSWERED_NOPS) {
+	if (p->nops >= p->path.config.keepalive_misses) {
 		char text[32];
 
-		session_lose(p, "no sign of life for %s: %u keep-alives unanswered",
-			     text_duration(text, sizeof text, (double)(now - p->last_answer_ns)),
-			     p->nops);
+		session_lose(
+		    p, PATH_DETECT_KEEPALIVE, "no sign of life for %s: %u keep-alives unanswered",
+		    text_duration(text, sizeof text, (double)(now - p->path.heard_ns)), p->nops);
 		return;
 	}
 	p->nops++;
 	p->last_nop_ns = now;
 	p->queued++;
 	if (iscsi_nop_out_async(p->ctx, nop_answered, NULL, 0, p) != 0)
-		session_lose(p, "cannot send a keep-alive: %s", iscsi_get_error(p->ctx));
+		session_lose(p, PATH_DETECT_PROTOCOL, "cannot send a keep-alive: %s",
+			     iscsi_get_error(p->ctx));
 	else
 		loop_task_queue(p->path.loop, &p->flush);
-}
-
-/* How long the oldest command has been without an answer. */
-static uint64_t waiting_ns(const struct iscsi_path *p, uint64_t now)
-{
-	uint64_t io = p->oldest ? now - p->oldest->submit_ns : 0;
-
-	return MAX_OF(io, command_waiting_ns(p, now));
 }
 
 void session_tick(void *arg)
@@ -333,10 +293,11 @@ void session_tick(void *arg)
 	iscsi_path_enter(p);
 	if (p->phase != ISCSI_UP) {
 		text_duration(text, sizeof text, (double)c->login_timeout_ns);
-		session_lose(p, "no login within %s: timed out%s", text, doing(p));
+		session_lose(p, PATH_DETECT_LOGIN, "no login within %s: timed out%s", text,
+			     session_doing(p));
 	} else if (waiting_ns(p, now) >= c->io_timeout_ns) {
 		text_duration(text, sizeof text, (double)waiting_ns(p, now));
-		session_lose(p, "no answer to a command for %s", text);
+		session_lose(p, PATH_DETECT_COMMAND, "no answer to a command for %s", text);
 	} else {
 		keep_alive(p, now);
 	}

@@ -187,7 +187,7 @@ static void test_prior_10_algorithm_of_the_list(void **unused)
 	login.right = false;
 	login.chap_a = "8";
 	rig_connect(&rig);
-	rig_expect_down(&rig, 1, "Authentication failure");
+	rig_expect_down(&rig, 1, "CHAP authentication failed");
 	assert_int_equal(rig.owner.ups, 1);
 	rig_close(&rig);
 }
@@ -218,7 +218,7 @@ static void test_prior_11_response_as_long_as_the_digest(void **unused)
 	rig.config.password = "another-secret-of-20";
 	rig_make_path(&rig);
 	rig_connect(&rig);
-	rig_expect_down(&rig, 1, "Authentication failure");
+	rig_expect_down(&rig, 1, "CHAP authentication failed");
 	rig_close(&rig);
 }
 
@@ -300,7 +300,7 @@ static void test_prior_17_no_chap_without_credentials(void **unused)
 	login.auth_method = "AuthMethod=CHAP";
 	rig_make_path(&rig);
 	rig_connect(&rig);
-	rig_expect_down(&rig, 1, "Authentication failure");
+	rig_expect_down(&rig, 1, "CHAP authentication failed");
 	rig_close(&rig);
 }
 
@@ -368,7 +368,7 @@ static void test_prior_24_redirect_then_authentication(void **unused)
 	login.challenge_bytes = 0;
 	login.too_long = 32; /* the answer to that is not what this target expects */
 	rig_connect(&rig);
-	rig_expect_down(&rig, 1, "Authentication failure");
+	rig_expect_down(&rig, 1, "CHAP authentication failed");
 	peer_close(&group);
 	rig_close(&rig);
 }

@@ -58,11 +58,14 @@ static void close_bench(struct bench *b)
 	loop_free(b->loop);
 }
 
-static void expect_down(struct bench *b, unsigned downs, const char *why)
+static void expect_down(struct bench *b, unsigned downs, enum path_detect by, const char *why)
 {
 	assert_true(owner_wait(&b->owner, &b->owner.downs, downs, 5));
 	assert_false(b->owner.path->up);
 	assert_true(b->owner.completed_before_down);
+	if (b->owner.path->lost_by != by)
+		fail_msg("lost by %s, not %s: '%s'", path_detect_names[b->owner.path->lost_by],
+			 path_detect_names[by], b->owner.why);
 	if (!strstr(b->owner.why, why))
 		fail_msg("'%s' does not say '%s'", b->owner.why, why);
 }
@@ -78,7 +81,7 @@ static void refused(void **unused)
 	open_path(&b);
 	for (unsigned i = 1; i <= 3; i++) {
 		connect_path(&b);
-		expect_down(&b, i, "refused");
+		expect_down(&b, i, PATH_DETECT_RESET, "refused");
 	}
 	close_bench(&b);
 }
@@ -92,7 +95,7 @@ static void silent(void **unused)
 	b.config.login_timeout_ns = 100 * NS_PER_MS;
 	open_path(&b);
 	connect_path(&b);
-	expect_down(&b, 1, "timed out during login");
+	expect_down(&b, 1, PATH_DETECT_LOGIN, "timed out during login");
 	assert_int_equal(b.peer.connections, 1);
 	close_bench(&b);
 }
@@ -105,23 +108,23 @@ static void closed_in_login(void **unused)
 	b.peer.close_at_login = true;
 	open_path(&b);
 	connect_path(&b);
-	expect_down(&b, 1, "closed by the target during login");
+	expect_down(&b, 1, PATH_DETECT_CLOSED, "closed by the target during login");
 	b.peer.close_at_login = false;
 	b.peer.garbage = true;
 	connect_path(&b);
-	expect_down(&b, 2, "during login");
+	expect_down(&b, 2, PATH_DETECT_PROTOCOL, "during login");
 	b.peer.garbage = false;
 	b.peer.login_status = 0x0203;
 	connect_path(&b);
-	expect_down(&b, 3, "login refused: ");
+	expect_down(&b, 3, PATH_DETECT_LOGIN, "login refused: ");
 	b.peer.login_status = 0;
 	b.peer.no_unit = true;
 	connect_path(&b);
-	expect_down(&b, 4, "no logical unit of disk type");
+	expect_down(&b, 4, PATH_DETECT_LOGIN, "no logical unit of disk type");
 	b.peer.no_unit = false;
 	b.peer.attentions = 100;
 	connect_path(&b);
-	expect_down(&b, 5, "unit attentions");
+	expect_down(&b, 5, PATH_DETECT_LOGIN, "unit attentions");
 	b.peer.attentions = 0;
 	connect_path(&b);
 	assert_true(owner_wait(&b.owner, &b.owner.ups, 1, 5));
@@ -144,7 +147,7 @@ static void redirections(void **unused)
 	assert_int_equal(b.peer.logins, 0);
 	/* The next login begins at the group address again. */
 	peer_drop(&second, true);
-	expect_down(&b, 1, "reset");
+	expect_down(&b, 1, PATH_DETECT_RESET, "reset");
 	connect_path(&b);
 	assert_true(owner_wait(&b.owner, &b.owner.ups, 2, 5));
 	assert_int_equal(b.peer.connections, 2);
@@ -152,14 +155,14 @@ static void redirections(void **unused)
 	/* In a circle. */
 	second.redirect_to = b.peer.portal;
 	connect_path(&b);
-	expect_down(&b, 2, "redirected more than");
+	expect_down(&b, 2, PATH_DETECT_LOGIN, "redirected more than");
 	/* To a name, and to itself. */
 	b.peer.redirect_to = "array.example.com:3260";
 	connect_path(&b);
-	expect_down(&b, 3, "no numeric address");
+	expect_down(&b, 3, PATH_DETECT_LOGIN, "no numeric address");
 	b.peer.redirect_to = b.peer.portal;
 	connect_path(&b);
-	expect_down(&b, 4, "to itself");
+	expect_down(&b, 4, PATH_DETECT_LOGIN, "to itself");
 	peer_close(&second);
 	close_bench(&b);
 }
@@ -309,7 +312,8 @@ static void reset_with_io_in_flight(void **unused)
 					       MANY, 5));
 			peer_drop(&b.peer, way == 1);
 		}
-		expect_down(&b, 1, way == 2 ? "closed by the target" : "reset");
+		expect_down(&b, 1, way == 2 ? PATH_DETECT_CLOSED : PATH_DETECT_RESET,
+			    way == 2 ? "closed by the target" : "reset");
 		expect_ends(oios);
 		assert_int_equal(b.owner.ok + b.owner.lost, MANY);
 		assert_true(b.owner.lost >= (way ? MANY : MANY - 9));
@@ -338,7 +342,7 @@ static void io_timeout(void **unused)
 	b.peer.mute_io = true; /* NOPs are answered: only the command's own deadline helps */
 	for (unsigned i = 0; i < 8; i++)
 		owner_submit(&b.owner, &oios[i], IO_READ, i, 1, data[i]);
-	expect_down(&b, 1, "no answer to a command");
+	expect_down(&b, 1, PATH_DETECT_COMMAND, "no answer to a command");
 	assert_true(b.peer.nops > 0);
 	assert_int_equal(b.owner.lost, 8);
 	close_bench(&b);
@@ -356,7 +360,7 @@ static void closed_window_is_noticed(void **unused)
 	b.peer.mute_io = true;
 	memset(oios, 0, sizeof oios);
 	submit_many(&b, oios, IO_READ);
-	expect_down(&b, 1, "keep-alives unanswered");
+	expect_down(&b, 1, PATH_DETECT_KEEPALIVE, "keep-alives unanswered");
 	assert_int_equal(b.peer.nops, 0);
 	expect_ends(oios);
 	assert_int_equal(b.owner.lost, MANY);
@@ -373,7 +377,7 @@ static void keep_alive(void **unused)
 	assert_true(owner_wait(&b.owner, &b.peer.nops, 3, 5)); /* idle, and alive */
 	assert_int_equal(b.owner.downs, 0);
 	b.peer.mute_all = true;
-	expect_down(&b, 1, "keep-alives unanswered");
+	expect_down(&b, 1, PATH_DETECT_KEEPALIVE, "keep-alives unanswered");
 	close_bench(&b);
 }
 
@@ -384,7 +388,7 @@ static void idle_close_is_noticed(void **unused)
 	open_bench(&b);
 	bring_up(&b);
 	peer_drop(&b.peer, false);
-	expect_down(&b, 1, "closed by the target");
+	expect_down(&b, 1, PATH_DETECT_CLOSED, "closed by the target");
 	close_bench(&b);
 }
 

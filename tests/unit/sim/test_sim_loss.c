@@ -173,13 +173,13 @@ static void test_stall_ends(void **state)
 	sim_link_stall(lab.sides[0].link, true);
 	transfer_start(&reads[0], &lab.sides[0], IO_READ, 0, 1, 0);
 	transfer_start(&reads[1], &lab.sides[0], IO_READ, 0, 1, 0);
-	lab_run_for(&lab, 1900 * NS_PER_MS);
+	lab_run_for(&lab, 1100 * NS_PER_MS);
 	assert_int_equal(lab.ended, 0);
 	sim_link_stall(lab.sides[0].link, false);
 	lab_run_for(&lab, 10 * NS_PER_S);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(reads[i].pio.result, PATH_OK);
-		assert_int_equal(reads[i].done_ns - begin, 1900 * NS_PER_MS + DELAY_NS);
+		assert_int_equal(reads[i].done_ns - begin, 1100 * NS_PER_MS + DELAY_NS);
 		assert_int_equal(reads[i].order, i);
 		transfer_finish(&reads[i]);
 	}

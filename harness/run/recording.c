@@ -408,6 +408,17 @@ static void copy_paths(struct run_engine *engine)
 	}
 }
 
+/* What the plan's transactional IOPS are made of. */
+static bool is_transactional(const struct stream *stream)
+{
+	static const char *const names[] = {"db-read", "db-write", "read", "write"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(stream->name, names[i]) == 0)
+			return stream->planned_per_s > 0;
+	return false;
+}
+
 static void copy_streams(struct run_engine *engine)
 {
 	struct record *record = engine->record;
@@ -424,7 +435,7 @@ static void copy_streams(struct run_engine *engine)
 		to->response = from->total.response;
 		to->service = from->total.service;
 		ios += to->ios;
-		if (strcmp(from->name, "db-read") == 0 || strcmp(from->name, "db-write") == 0) {
+		if (is_transactional(from)) {
 			transactional += to->ios;
 			due += from->due;
 		}

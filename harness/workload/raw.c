@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/rng.h"
+#include "harness/workload/paced.h"
 
 const char *const raw_op_names[] = {"read", "write", "rw", NULL};
 const char *const raw_pattern_names[] = {"random", "sequential", NULL};
@@ -44,7 +45,7 @@ static const struct cfg_field fields[] = {
      .preset = "32",
      .min = 1,
      .max = 1024,
-     .help = "I/Os in flight on each volume"},
+     .help = "I/Os in flight on each volume; with `rate` the most there may be"},
     {.key = "read-share",
      .type = CFG_PERCENT,
      .offset = AT(read_share),
@@ -55,6 +56,12 @@ static const struct cfg_field fields[] = {
      .type = CFG_SIZE,
      .offset = AT(span_bytes),
      .help = "use only this much from the start of each volume; default: all"},
+    {.key = "rate",
+     .type = CFG_REAL,
+     .offset = AT(rate),
+     .max = 1e7,
+     .help = "I/Os a second on each volume, due at even times (open loop) and verified; default: "
+	     "a closed loop, not verified"},
 };
 
 const struct cfg_schema raw_schema = {
@@ -235,7 +242,7 @@ static int check_raw(const void *of, const char *volume, uint64_t size_bytes, ui
 		return err_set(err, -EINVAL,
 			       "block size %llu is not a multiple of volume %s's %u bytes",
 			       (unsigned long long)block, volume, block_bytes);
-	return 0;
+	return config->rate > 0 ? paced_check(config, err) : 0;
 }
 
 static int open_device(struct raw *raw, unsigned index, struct err *err)
@@ -284,6 +291,8 @@ static int open_raw(const struct workload_env *env, const void *config,
 
 	if (env->device_count == 0)
 		return err_set(err, -EINVAL, "the raw workload has no volume to work on");
+	if (((const struct raw_config *)config)->rate > 0)
+		return paced_open(env, config, ret_workload, err);
 	raw = calloc(1, sizeof *raw);
 	if (!raw)
 		return err_set(err, -ENOMEM, "no memory for the workload");
@@ -339,7 +348,7 @@ static void stop_raw(struct workload *workload, workload_fn drained, void *arg)
 
 const struct workload_ops raw_workload_ops = {
     .name = "raw",
-    .help = "closed loop of equal reads and writes; no verification",
+    .help = "equal reads and writes: a closed loop, or with `rate` an open loop that verifies",
     .schema = &raw_schema,
     .open = open_raw,
     .prepare = nothing_to_do,

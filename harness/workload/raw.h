@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The raw workload: a closed loop of reads and writes of one size, a fixed number in flight on
- * each volume.  For `sanlab bench` and for labs that ask how fast a path is.  It overwrites the
- * volumes and verifies nothing: it exists to cost as little as possible.
+ * The raw workload: reads and writes of one size.
+ *
+ * Without `rate` a closed loop, a fixed number in flight on each volume: for `sanlab bench` and for
+ * labs that ask how fast a path is.  It overwrites the volumes and verifies nothing: it exists to
+ * cost as little as possible.  With `rate` an open loop that verifies (paced.h): for labs that ask
+ * what a failure does.
  */
 #ifndef SANLAB_HARNESS_WORKLOAD_RAW_H
 #define SANLAB_HARNESS_WORKLOAD_RAW_H
@@ -22,6 +25,7 @@ struct raw_config {
 	uint64_t queue_depth; /* per volume */
 	double read_share;    /* rw */
 	uint64_t span_bytes;  /* from the start of each volume; 0: all of it */
+	double rate;	      /* I/Os a second on each volume; 0: closed loop */
 };
 
 extern const struct cfg_schema raw_schema;

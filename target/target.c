@@ -224,6 +224,11 @@ struct scsi_lu *target_find_lu(struct target *target, const char *volume)
 	return found ? scsi_device_add(target->exports.device, found) : NULL;
 }
 
+struct chap_secrets *target_secrets(struct target *target)
+{
+	return target->security.secrets;
+}
+
 struct controllers *target_controllers(struct target *target)
 {
 	return target->controllers;

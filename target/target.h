@@ -31,6 +31,7 @@ struct scsi_lu *target_find_lu(struct target *target, const char *volume);
 struct iscsi_server *target_server(struct target *target);
 const struct exports *target_exports(const struct target *target);
 struct controllers *target_controllers(struct target *target);
+struct chap_secrets *target_secrets(struct target *target); /* NULL: no CHAP */
 const char *target_lab_name(const struct target *target);
 enum group_style target_style(const struct target *target);
 struct buf_pool *target_buffers(struct target *target);

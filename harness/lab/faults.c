@@ -8,16 +8,6 @@
 #include "harness/lab/lab_impl.h"
 #include "target/array/cache.h"
 
-bool fault_has_path(int kind)
-{
-	return kind == FAULT_PATH_RESET || kind == FAULT_PATH_DOWN;
-}
-
-bool fault_has_portal(int kind)
-{
-	return fault_has_path(kind) || kind == FAULT_PORTAL_DOWN;
-}
-
 bool fault_has_drive(int kind)
 {
 	return kind == FAULT_DRIVE_FAIL || kind == FAULT_DRIVE_SLOW || kind == FAULT_DRIVE_LATENT;
@@ -28,9 +18,37 @@ bool fault_has_controller(int kind)
 	return kind == FAULT_CONTROLLER_FAILOVER || kind == FAULT_LINK_DOWN;
 }
 
+bool fault_is_instant(int kind)
+{
+	return kind == FAULT_PATH_RESET || kind == FAULT_SESSION_RESET ||
+	       kind == FAULT_DIGEST_CORRUPTION || kind == FAULT_ALUA_FLIP;
+}
+
+bool fault_is_of_network(int kind)
+{
+	return kind >= FAULT_SESSION_RESET && kind <= FAULT_DIGEST_CORRUPTION;
+}
+
+static bool is_of_one_path(int kind)
+{
+	return kind == FAULT_PATH_RESET || kind == FAULT_PATH_DOWN || kind == FAULT_SESSION_RESET;
+}
+
+/* Somebody else's target will do. */
+static bool is_of_paths(int kind)
+{
+	return fault_is_of_network(kind) || is_of_one_path(kind) || kind == FAULT_ALL_PATHS_DOWN ||
+	       kind == FAULT_RANDOM;
+}
+
+bool fault_needs_relay(const struct fault_config *fault, const char *url)
+{
+	return fault_is_of_network(fault->kind) || (url && is_of_paths(fault->kind));
+}
+
 static void name_kinds(struct lab *lab)
 {
-	char all[300] = "";
+	char all[500] = "";
 
 	for (size_t i = 0; i < FAULT_KINDS; i++) {
 		size_t used = strlen(all);
@@ -115,6 +133,7 @@ static void resolve_path(struct lab *lab, struct fault_config *fault, const stru
 	fault->host = args->host;
 	fault->volume = volume;
 	fault->path = args->path;
+	fault->has_path = true;
 	(void)cfg_parse_scalar(CFG_PORTAL, paths[args->path].portal, &fault->portal, why,
 			       sizeof why);
 }
@@ -128,11 +147,34 @@ static bool has_portal(const struct cfg_list *portals, const char *text)
 	return false;
 }
 
+static const struct member_config *find_member(struct lab *lab, const char *const *name);
+
+static bool has_url_to(const struct lab *lab, const char *portal)
+{
+	const struct host_config *hosts = lab->hosts.items;
+
+	for (size_t h = 0; h < lab->hosts.count; h++) {
+		const struct lun_config *luns = hosts[h].luns.items;
+
+		for (size_t i = 0; i < hosts[h].luns.count; i++) {
+			const char *const *urls = luns[i].urls.items;
+			struct path_url url;
+
+			for (size_t u = 0; u < luns[i].urls.count; u++)
+				if (path_url_parse(urls[u], &url, NULL) == 0 &&
+				    strcmp(url.portal, portal) == 0)
+					return true;
+		}
+	}
+	return false;
+}
+
 static void resolve_portal(struct lab *lab, struct fault_config *fault,
 			   const struct fault_args *args)
 {
 	const struct pool_config *pools = lab->group.pools.items;
-	bool found = !strcmp(lab->group.portal.text, args->portal.text);
+	bool found = !strcmp(lab->group.portal.text, args->portal.text) ||
+		     (is_of_paths(fault->kind) && has_url_to(lab, args->portal.text));
 
 	if (!args->portal.set)
 		return;
@@ -145,6 +187,30 @@ static void resolve_portal(struct lab *lab, struct fault_config *fault,
 		cfg_error_at(lab->cfg, &args->portal,
 			     "neither the group nor a member has portal %s", args->portal.text);
 	fault->portal = args->portal;
+}
+
+/* Whose or which paths a fault of the network hits: exactly one way of saying it, or all. */
+static void resolve_place(struct lab *lab, struct fault_config *fault,
+			  const struct fault_args *args)
+{
+	bool path = cfg_given(lab->cfg, &args->path);
+	int ways = (args->host || path) + args->portal.set + (args->member != NULL);
+
+	if (ways > 1) {
+		cfg_error_at(lab->cfg, &fault->at_ns, "'%s' names its paths in more than one way",
+			     fault_kind_names[fault->kind]);
+		cfg_hint(lab->cfg, "write host and path, or portal, or member");
+	} else if (path && !args->host) {
+		cfg_error_at(lab->cfg, &args->path, "a path is a host's: name the host");
+	} else if (path) {
+		resolve_path(lab, fault, args);
+	} else if (args->portal.set) {
+		resolve_portal(lab, fault, args);
+	} else if (args->member) {
+		fault->member = find_member(lab, &args->member) ? args->member : NULL;
+	} else if (args->host && find_host(lab, &args->host)) {
+		fault->host = args->host;
+	}
 }
 
 static const struct member_config *find_member(struct lab *lab, const char *const *name)
@@ -230,6 +296,134 @@ static void resolve_member(struct lab *lab, struct fault_config *fault,
 		check_controller(lab, fault, args, member);
 }
 
+/* ---- the network, the target ---- */
+
+static void check_digests(struct lab *lab, const struct fault_config *fault)
+{
+	const struct host_config *hosts = lab->hosts.items;
+
+	for (size_t h = 0; h < lab->hosts.count; h++) {
+		if (hosts[h].mpio.header_digest ||
+		    (fault->host && hosts[h].name && strcmp(fault->host, hosts[h].name) != 0))
+			continue;
+		cfg_error_at(lab->cfg, &fault->at_ns,
+			     "nobody would notice: host '%.60s' uses no digests", hosts[h].name);
+		cfg_hint(lab->cfg, "give it mpio: {header-digest: true}");
+		return;
+	}
+}
+
+static void resolve_network(struct lab *lab, struct fault_config *fault,
+			    const struct fault_args *args)
+{
+	fault->above_bytes = args->above_bytes;
+	fault->delay_ns = args->delay_ns;
+	fault->jitter_ns = args->jitter_ns;
+	fault->loss = args->loss;
+	fault->count = args->count;
+	resolve_place(lab, fault, args);
+	if (fault->kind == FAULT_DIGEST_CORRUPTION)
+		check_digests(lab, fault);
+	if (fault->kind == FAULT_PATH_SLOW && !args->delay_ns && !args->jitter_ns &&
+	    args->loss <= 0 && cfg_valid(lab->cfg, &args->loss))
+		cfg_error_at(lab->cfg, &args->delay_ns,
+			     "a slow path needs some delay, jitter or loss");
+}
+
+/* A memory store dies with its process: everything read afterwards would be wrong. */
+static void check_crash(struct lab *lab, const struct fault_config *fault)
+{
+	const struct pool_config *pools = lab->group.pools.items;
+
+	for (size_t p = 0; p < lab->group.pools.count; p++) {
+		const struct member_config *members = pools[p].members.items;
+
+		for (size_t m = 0; m < pools[p].members.count; m++) {
+			if (members[m].store_kind && strcmp(members[m].store_kind, "file") == 0)
+				continue;
+			cfg_error_at(lab->cfg, &fault->at_ns,
+				     "member '%.60s' loses its data with the target",
+				     members[m].name ? members[m].name : "");
+			cfg_hint(lab->cfg, "give it store: {file: DIR}");
+			return;
+		}
+	}
+}
+
+static void resolve_target(struct lab *lab, struct fault_config *fault,
+			   const struct fault_args *args)
+{
+	const struct volume_config *volumes = lab->group.volumes.items;
+	bool found = !args->volume;
+
+	if (fault->kind == FAULT_TARGET_CRASH)
+		check_crash(lab, fault);
+	fault->user = args->user;
+	fault->volume = args->volume;
+	fault->transition_ns = args->transition_ns;
+	if (fault->kind == FAULT_CHAP_SECRET && !lab->group.chap.secrets)
+		cfg_error_at(lab->cfg, &fault->at_ns, "the group has no CHAP secrets to change");
+	if (fault->kind != FAULT_ALUA_FLIP)
+		return;
+	if (lab->group.style != GROUP_STYLE_LUN)
+		cfg_error_at(lab->cfg, &fault->at_ns,
+			     "'alua-flip' is for style lun: portals of style equallogic are alike");
+	for (size_t v = 0; v < lab->group.volumes.count && !found; v++)
+		found = volumes[v].name && !strcmp(volumes[v].name, args->volume);
+	if (!found)
+		cfg_error_at(lab->cfg, &args->volume, "the group has no volume '%.60s'",
+			     args->volume);
+}
+
+/* ---- when ---- */
+
+static void check_schedule(struct lab *lab, const struct fault_config *fault)
+{
+	bool lasts = cfg_given(lab->cfg, &fault->for_ns);
+	bool repeats = cfg_given(lab->cfg, &fault->every_ns);
+	const char *name = fault_kind_names[fault->kind];
+
+	if (fault->kind == FAULT_PATH_RESET && lasts)
+		cfg_error_at(lab->cfg, &fault->for_ns,
+			     "'path-reset' is an instant and takes no 'for'; use 'path-down'");
+	else if (fault_is_instant(fault->kind) && lasts)
+		cfg_error_at(lab->cfg, &fault->for_ns, "'%s' is an instant and takes no 'for'",
+			     name);
+	else if (fault->kind == FAULT_RANDOM &&
+		 (lasts || repeats || cfg_given(lab->cfg, &fault->times)))
+		cfg_error_at(lab->cfg, &fault->at_ns,
+			     "'random' has a schedule of its own: no 'for', 'every' or 'times' "
+			     "beside it");
+	else if (!repeats && cfg_given(lab->cfg, &fault->times))
+		cfg_error_at(lab->cfg, &fault->times, "'times' needs 'every'");
+	else if (repeats && !fault_is_instant(fault->kind) && !lasts)
+		cfg_error_at(lab->cfg, &fault->every_ns,
+			     "a fault that comes again must end: it needs a 'for'");
+	else if (repeats && fault->for_ns >= fault->every_ns &&
+		 cfg_valid(lab->cfg, &fault->every_ns) && cfg_valid(lab->cfg, &fault->for_ns))
+		cfg_error_at(lab->cfg, &fault->for_ns,
+			     "'for' is not shorter than 'every': the fault would never end");
+}
+
+static void resolve(struct lab *lab, struct fault_config *fault, const struct fault_args *args)
+{
+	if (is_of_one_path(fault->kind))
+		resolve_path(lab, fault, args);
+	else if (fault_is_of_network(fault->kind))
+		resolve_network(lab, fault, args);
+	else if (fault->kind == FAULT_PORTAL_DOWN)
+		resolve_portal(lab, fault, args);
+	else if (fault->kind >= FAULT_TARGET_CRASH && fault->kind <= FAULT_CHAP_SECRET)
+		resolve_target(lab, fault, args);
+	else if (fault->kind == FAULT_RANDOM)
+		lab_check_random(lab, fault, args);
+	else if (fault->kind != FAULT_ALL_PATHS_DOWN)
+		resolve_member(lab, fault, args);
+	if ((fault->kind == FAULT_ALL_PATHS_DOWN || fault->kind == FAULT_RANDOM) && args->host &&
+	    find_host(lab, &args->host))
+		fault->host = args->host;
+}
+
 static void check_fault(struct lab *lab, struct fault_config *fault)
 {
 	struct fault_args args = {.host = NULL};
@@ -242,29 +436,22 @@ static void check_fault(struct lab *lab, struct fault_config *fault)
 			     "the fault begins after the measured window ('duration')");
 	if (!raw)
 		return;
+	if (!lab->has_group && !is_of_paths(fault->kind)) {
+		cfg_error_raw(lab->cfg, raw,
+			      "'%s' needs a group: the lab's own target carries it out",
+			      fault_kind_names[fault->kind]);
+		cfg_hint(lab->cfg, "faults of paths work against any target");
+		return;
+	}
 	cfg_decode_raw(lab->cfg, raw, fault_schemas[fault->kind], &args);
-	if (fault_has_path(fault->kind))
-		resolve_path(lab, fault, &args);
-	else if (fault->kind == FAULT_PORTAL_DOWN)
-		resolve_portal(lab, fault, &args);
-	else if (fault->kind != FAULT_ALL_PATHS_DOWN)
-		resolve_member(lab, fault, &args);
-	else if (args.host && find_host(lab, &args.host))
-		fault->host = args.host;
-	if (fault->kind == FAULT_PATH_RESET && cfg_given(lab->cfg, &fault->for_ns))
-		cfg_error_at(lab->cfg, &fault->for_ns,
-			     "'path-reset' is an instant and takes no 'for'; use 'path-down'");
+	resolve(lab, fault, &args);
+	check_schedule(lab, fault);
 }
 
 void lab_check_faults(struct lab *lab)
 {
 	struct fault_config *faults = lab->faults.items;
 
-	if (lab->faults.count && !lab->has_group) {
-		cfg_error_at(lab->cfg, &lab->faults,
-			     "faults need a group: they are carried out by the lab's own target");
-		return;
-	}
 	for (size_t i = 0; i < lab->faults.count; i++)
 		check_fault(lab, &faults[i]);
 }

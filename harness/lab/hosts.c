@@ -276,6 +276,9 @@ static void check_host(struct lab *lab, size_t index, struct lab_path *paths)
 	    host->mpio.reconnect_min_ns > host->mpio.reconnect_max_ns)
 		cfg_error_at(lab->cfg, &host->mpio.reconnect_min_ns,
 			     "'reconnect-min' is longer than 'reconnect-max'");
+	if (host->chap_user && !lab->group.chap.secrets)
+		cfg_error_at(lab->cfg, &host->chap_user,
+			     "'chap-user' is one of group.chap.secrets, and there are none");
 	check_volumes(lab, index);
 	for (size_t l = 0; l < host->luns.count; l++)
 		check_lun(lab, host, &luns[l]);

@@ -115,6 +115,17 @@ static void check_all(struct lab *lab)
 	check_workload(lab);
 }
 
+static void make_timeline(struct lab *lab)
+{
+	int r = lab_make_timeline(lab);
+
+	if (r == -E2BIG)
+		cfg_error_at(lab->cfg, &lab->faults, "more than %d faults in one run",
+			     LAB_MAX_FAULT_EVENTS);
+	else if (r < 0)
+		cfg_error_at(lab->cfg, &lab->faults, "no memory for the faults");
+}
+
 /* Takes CFG. */
 static int load(struct cfg *cfg, const char *const *sets, size_t set_count, FILE *errors_to,
 		struct lab **ret_lab)
@@ -132,6 +143,8 @@ static int load(struct cfg *cfg, const char *const *sets, size_t set_count, FILE
 	lab->cfg = cfg;
 	if (readable)
 		check_all(lab);
+	if (readable && !cfg_error_count(cfg))
+		make_timeline(lab);
 	if (cfg_error_count(cfg)) {
 		cfg_print_errors(cfg, errors_to);
 		lab_free(lab);
@@ -165,6 +178,7 @@ struct lab *lab_free(struct lab *lab)
 {
 	if (!lab)
 		return NULL;
+	lab_free_timeline(lab);
 	free(lab->workload_config);
 	cfg_free(lab->cfg);
 	free(lab);

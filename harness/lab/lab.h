@@ -22,6 +22,7 @@ struct host_config {
 	const char *name;
 	int stack; /* enum stack_kind, index into stack_names */
 	struct mpio_config mpio;
+	const char *chap_user;	 /* of group.chap.secrets; NULL: none */
 	struct cfg_list volumes; /* const char *: volumes of the lab's group */
 	struct cfg_list luns;	 /* struct lun_config */
 };
@@ -36,12 +37,26 @@ struct run_config {
 };
 
 /* Fault timeline: `- {at: 10s, path-down: {host: mbx1, path: 2}, for: 5s}`; `at` counts from the
- * start of the measured window.  The target carries them out, so they need a group. */
+ * start of the measured window.  `every` and `times` repeat an entry; `random` stands for many.
+ * Faults of paths work against any target (a relay in this process carries them out where the
+ * lab's own target does not); the others need a group. */
 enum fault_kind {
 	FAULT_PATH_RESET,
 	FAULT_PATH_DOWN,
 	FAULT_PORTAL_DOWN,
 	FAULT_ALL_PATHS_DOWN,
+	/* of the network, on paths */
+	FAULT_SESSION_RESET,
+	FAULT_HALF_OPEN,
+	FAULT_BLACK_HOLE,
+	FAULT_PATH_HOLD,
+	FAULT_PATH_SLOW,
+	FAULT_DIGEST_CORRUPTION,
+	/* of the target */
+	FAULT_TARGET_CRASH,
+	FAULT_ALUA_FLIP,
+	FAULT_CHAP_SECRET,
+	/* of the array */
 	FAULT_DRIVE_FAIL,
 	FAULT_DRIVE_SLOW,
 	FAULT_DRIVE_LATENT,
@@ -50,30 +65,55 @@ enum fault_kind {
 	FAULT_LINK_DOWN,
 	FAULT_BATTERY_LOST,
 	FAULT_SCRUB,
+	FAULT_RANDOM, /* never in the timeline: stands for others */
 	FAULT_KINDS,
 };
 extern const char *const fault_kind_names[]; /* "path-reset", ... as in the file */
 struct fault_config {
 	uint64_t at_ns, for_ns;		 /* for 0: until the end */
+	uint64_t every_ns, times;	 /* 0: once; until the window's end */
 	struct cfg_raw raw[FAULT_KINDS]; /* exactly one given */
 	/* filled by lab_load */
 	int kind;
-	const char *host;	  /* NULL: every host (all-paths-down, portal-down) */
-	const char *volume;	  /* whose paths are counted; the host's first unless given */
+	const char *host;	  /* NULL: every host */
+	const char *volume;	  /* whose paths are counted; NULL: none are */
 	uint64_t path;		  /* index from 0 as in lab_paths_of and in reports */
-	struct cfg_portal portal; /* of faults of paths and portals, but all-paths-down */
+	bool has_path;		  /* `volume` and `path` mean one */
+	struct cfg_portal portal; /* of a path or portal; not set: every one */
 	const char *member;	  /* NULL: the fault is none of a member's */
 	uint64_t drive, port;
 	int controller;	   /* -1: the active one */
 	double factor;	   /* drive-slow */
 	uint64_t extra_ns; /* ... */
 	double rate;	   /* drive-latent: share of the reads */
+	uint64_t above_bytes;
+	uint64_t delay_ns, jitter_ns;
+	double loss;
+	uint64_t count;		/* digest-corruption */
+	uint64_t transition_ns; /* alua-flip */
+	const char *user;	/* chap-secret */
+	struct fault_random {
+		unsigned kinds; /* a bit each */
+		uint64_t times, within_ns, shortest_ns, longest_ns, leave;
+	} random;
 };
 /* Which of the fields above a kind has. */
-bool fault_has_path(int kind);
-bool fault_has_portal(int kind);
 bool fault_has_drive(int kind);
 bool fault_has_controller(int kind);
+/* Begins and has no end: takes no `for`. */
+bool fault_is_instant(int kind);
+/* Of the network between host and target. */
+bool fault_is_of_network(int kind);
+/* The relay carries FAULT out on the paths of HOST: it is the network's, or the path is one to
+ * somebody else's target (URL given). */
+bool fault_needs_relay(const struct fault_config *fault, const char *url);
+
+/* One occurrence. */
+struct fault_event {
+	uint64_t at_ns, for_ns; /* from the window's start; for 0: until the end, or an instant */
+	const struct fault_config *fault;
+};
+enum { LAB_MAX_FAULT_EVENTS = 10000 };
 
 /* Expectations: `- {max-io-gap: "<= 2s"}`; one key each. */
 struct expect_config {
@@ -100,6 +140,9 @@ struct lab {
 	struct cfg_list expect; /* struct expect_config */
 	/* filled by lab_load */
 	bool has_group;
+	struct fault_event *timeline; /* every occurrence, in the order of time */
+	size_t timeline_count;
+	struct fault_config *random_faults; /* what `random` became */
 	struct cfg *cfg;
 	const struct workload_ops *workload_ops; /* NULL: no workload (target-only lab) */
 	void *workload_config; /* decoded by workload_ops->schema, for workload_ops->open */
@@ -127,6 +170,10 @@ struct lab_path {
 /* Returns how many; -ENOENT: the host has no such volume; -E2BIG: more than LAB_MAX_PATHS. */
 int lab_paths_of(const struct lab *lab, const struct host_config *host, const char *volume,
 		 struct lab_path paths[LAB_MAX_PATHS]);
+/* Could FAULT take path PATH (from lab_paths_of, number INDEX) of the host's volume away?  Faults
+ * of the whole target or of controllers may take any. */
+bool lab_fault_hits(const struct lab *lab, const struct fault_config *fault, const char *host,
+		    const char *volume, unsigned index, const char *portal);
 /* NULL: no such host. */
 const struct host_config *lab_find_host(const struct lab *lab, const char *name);
 /* The host's devices, volumes first, then luns: NULL beyond the end. */

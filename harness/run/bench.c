@@ -80,9 +80,9 @@ static int connect_device(struct bench_lane *lane, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "cannot make the device: %s", strerror(-r));
 	for (size_t i = 0; i < options->url_count; i++) {
-		r = host_add_url_path(lane->loop, lane->mpio, &lane->config, BENCH_IQN,
-				      options->urls[i],
-				      (uint32_t)(lane->index * options->url_count + i) + 1, err);
+		r = host_add_url_path(
+		    lane->loop, lane->mpio, &lane->config, BENCH_IQN, options->urls[i],
+		    (uint32_t)(lane->index * options->url_count + i) + 1, NULL, err);
 		if (r < 0)
 			return r;
 	}

@@ -278,6 +278,14 @@ void run_engine_end(struct run_engine *engine)
 	end_window(engine);
 }
 
+void run_engine_note(struct run_engine *engine, const char *text)
+{
+	if (engine->phase == RUN_NEW || engine->phase == RUN_DONE)
+		return;
+	recording_marker(engine, "fault", NULL, NULL, NULL, text);
+	event_log_emit(engine->events, "note", run_at(engine), json_pack("{s:s}", "text", text));
+}
+
 void run_engine_fail(struct run_engine *engine, const char *why)
 {
 	if (engine->phase == RUN_NEW || engine->phase == RUN_DONE || engine->record->error)

@@ -34,9 +34,10 @@ struct run_path {
 	uint64_t sampled_ios;	     /* ledger's I/Os at the last sample */
 };
 
+/* One occurrence of the lab's timeline. */
 struct run_fault {
 	struct run_engine *engine;
-	const struct fault_config *config;
+	const struct fault_event *event;
 	struct loop_timer timer;
 	bool active;
 };

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "target/export.h"
+#include "target/iscsi/secrets.h"
 
 /* All paths of a volume should be up before the load begins; one that is not within this time is
  * left to come later. */
@@ -33,9 +34,15 @@ static int add_path(struct loop *loop, struct mpio *mpio, const struct path_conf
 	return r;
 }
 
+static void dial_through(struct path_config *path, struct relay_line *line)
+{
+	path->dial = line ? relay_dial : NULL;
+	path->dial_arg = line;
+}
+
 int host_add_url_path(struct loop *loop, struct mpio *mpio, const struct mpio_config *config,
 		      const char *initiator, const char *url, uint32_t isid_qualifier,
-		      struct err *err)
+		      struct relay_line *line, struct err *err)
 {
 	struct path_config path = {0};
 	struct path_url parts;
@@ -51,6 +58,7 @@ int host_add_url_path(struct loop *loop, struct mpio *mpio, const struct mpio_co
 	path.password = parts.password[0] ? parts.password : NULL;
 	path.initiator_name = initiator;
 	path.isid_qualifier = isid_qualifier;
+	dial_through(&path, line);
 	return add_path(loop, mpio, &path, err);
 }
 
@@ -66,21 +74,38 @@ static unsigned lun_of(const struct lab *lab, const char *volume)
 	return 0;
 }
 
-static int add_group_path(struct loop *loop, const struct lab *lab, const struct host_config *host,
-			  const char *volume, struct mpio *mpio, const char *initiator,
-			  const char *portal, uint32_t isid_qualifier, struct err *err)
+/* What the paths of a lab are made from. */
+struct maker {
+	struct loop *loop;
+	const struct lab *lab;
+	const struct relay_faults *relay;
+	struct chap_secrets *secrets; /* NULL: no host has a CHAP user */
+	struct hosts *hosts;
+	/* of the host at hand */
+	const struct host_config *host;
+	char initiator[224];
+	char password[CHAP_SECRET_MAX_BYTES + 1];
+	uint32_t isid_qualifier;
+};
+
+static int add_group_path(struct maker *maker, const char *volume, struct mpio *mpio,
+			  const char *portal, struct relay_line *line, struct err *err)
 {
+	const struct lab *lab = maker->lab;
 	struct path_config path = {0};
 	char iqn[224];
 
 	export_iqn(iqn, sizeof iqn, (enum group_style)lab->group.style, lab->name, volume);
-	mpio_path_config(&host->mpio, &path);
+	mpio_path_config(&maker->host->mpio, &path);
 	path.portal = portal;
 	path.target = iqn;
 	path.lun = lun_of(lab, volume);
-	path.initiator_name = initiator;
-	path.isid_qualifier = isid_qualifier;
-	return add_path(loop, mpio, &path, err);
+	path.initiator_name = maker->initiator;
+	path.isid_qualifier = maker->isid_qualifier++;
+	path.user = maker->host->chap_user;
+	path.password = path.user ? maker->password : NULL;
+	dial_through(&path, line);
+	return add_path(maker->loop, mpio, &path, err);
 }
 
 /* Never-written parts of a volume read as zeros when nothing is older than this run: when every
@@ -108,40 +133,81 @@ static bool is_fresh(const struct lab *lab, const char *volume)
 	return fresh;
 }
 
-static int add_device(struct loop *loop, const struct lab *lab, const struct host_config *host,
-		      const char *volume, uint32_t *isid_qualifier, struct hosts *hosts,
-		      struct err *err)
+static int add_device(struct maker *maker, const char *volume, struct err *err)
 {
-	struct run_device *device = &hosts->devices[hosts->count];
+	const struct host_config *host = maker->host;
+	struct run_device *device = &maker->hosts->devices[maker->hosts->count];
 	struct lab_path paths[LAB_MAX_PATHS];
-	char initiator[224], name[200];
+	char name[200];
 	int count, r;
 
 	snprintf(name, sizeof name, "%s/%s", host->name, volume);
-	snprintf(initiator, sizeof initiator, HOST_IQN_PREFIX "%s", host->name);
-	r = mpio_new(loop, &host->mpio, name, lab->seed ^ rng_stream_of(name), &device->mpio);
+	r = mpio_new(maker->loop, &host->mpio, name, maker->lab->seed ^ rng_stream_of(name),
+		     &device->mpio);
 	if (r < 0)
 		return err_set(err, r, "cannot make a device for %s: %s", name, strerror(-r));
-	hosts->count++;
+	maker->hosts->count++;
 	device->host = host->name;
 	device->volume = volume;
-	device->known_zero = lab->has_group && is_fresh(lab, volume);
-	count = lab_paths_of(lab, host, volume, paths);
+	device->known_zero = maker->lab->has_group && is_fresh(maker->lab, volume);
+	count = lab_paths_of(maker->lab, host, volume, paths);
 	if (count <= 0)
 		return err_set(err, count < 0 ? count : -ENOENT, "%s has no paths", name);
 	for (int i = 0; r == 0 && i < count; i++) {
-		uint32_t qualifier = (*isid_qualifier)++;
+		struct relay_line *line =
+		    relay_faults_line(maker->relay, host->name, volume, (unsigned)i);
 
-		r = paths[i].url ? host_add_url_path(loop, device->mpio, &host->mpio, initiator,
-						     paths[i].url, qualifier, err)
-				 : add_group_path(loop, lab, host, volume, device->mpio, initiator,
-						  paths[i].portal, qualifier, err);
+		r = paths[i].url
+			? host_add_url_path(maker->loop, device->mpio, &host->mpio,
+					    maker->initiator, paths[i].url, maker->isid_qualifier++,
+					    line, err)
+			: add_group_path(maker, volume, device->mpio, paths[i].portal, line, err);
 	}
 	return r;
 }
 
-int hosts_open(struct loop *loop, const struct lab *lab, struct hosts *ret_hosts, struct err *err)
+/* Who the host is to a target that asks. */
+static int take_secret(struct maker *maker, struct err *err)
 {
+	const struct chap_config *chap = &maker->lab->group.chap;
+	const char *user = maker->host->chap_user;
+	const struct chap_secret *secret;
+	int r = 0;
+
+	if (!user)
+		return 0;
+	if (!maker->secrets)
+		r = chap_secrets_load(chap->secrets, &maker->secrets, err);
+	if (r < 0)
+		return r;
+	secret = chap_secrets_find(maker->secrets, user);
+	if (!secret)
+		return err_set(err, -EINVAL, "CHAP secrets: %s has no line for '%s' of host '%s'",
+			       chap->secrets, user, maker->host->name);
+	memcpy(maker->password, secret->bytes, secret->size);
+	maker->password[secret->size] = '\0';
+	return 0;
+}
+
+static int add_host(struct maker *maker, const struct host_config *host, struct err *err)
+{
+	const char *volume;
+	int r;
+
+	maker->host = host;
+	maker->isid_qualifier = 1;
+	snprintf(maker->initiator, sizeof maker->initiator, HOST_IQN_PREFIX "%s", host->name);
+	r = take_secret(maker, err);
+	for (size_t v = 0; r == 0 && (volume = lab_host_volume(host, v)); v++)
+		r = add_device(maker, volume, err);
+	explicit_bzero(maker->password, sizeof maker->password);
+	return r;
+}
+
+int hosts_open(struct loop *loop, const struct lab *lab, const struct relay_faults *relay,
+	       struct hosts *ret_hosts, struct err *err)
+{
+	struct maker maker = {.loop = loop, .lab = lab, .relay = relay, .hosts = ret_hosts};
 	const struct host_config *configs = lab->hosts.items;
 	size_t count = 0;
 	int r = 0;
@@ -152,14 +218,9 @@ int hosts_open(struct loop *loop, const struct lab *lab, struct hosts *ret_hosts
 	ret_hosts->devices = calloc(count + 1, sizeof *ret_hosts->devices);
 	if (!ret_hosts->devices)
 		return err_set(err, -ENOMEM, "no memory for %zu volumes", count);
-	for (size_t h = 0; r == 0 && h < lab->hosts.count; h++) {
-		uint32_t isid_qualifier = 1;
-		const char *volume;
-
-		for (size_t v = 0; r == 0 && (volume = lab_host_volume(&configs[h], v)); v++)
-			r = add_device(loop, lab, &configs[h], volume, &isid_qualifier, ret_hosts,
-				       err);
-	}
+	for (size_t h = 0; r == 0 && h < lab->hosts.count; h++)
+		r = add_host(&maker, &configs[h], err);
+	chap_secrets_free(maker.secrets);
 	return r;
 }
 

@@ -97,6 +97,8 @@ static const struct {
     [FAULT_LINK_DOWN] = {"link-down", "link-up"},
     [FAULT_BATTERY_LOST] = {"battery-lost", "battery-ok"},
     [FAULT_SCRUB] = {"scrub-start", "scrub-stop"},
+    [FAULT_ALUA_FLIP] = {"alua-flip", NULL},
+    [FAULT_CHAP_SECRET] = {"chap-change", "chap-restore"},
 };
 
 static int set_array(struct real_faults *faults, const struct fault_config *fault, bool begin,
@@ -112,6 +114,14 @@ static int set_array(struct real_faults *faults, const struct fault_config *faul
 		json_object_set_new(request, "drive", json_integer((json_int_t)fault->drive));
 	if (fault->controller >= 0)
 		json_object_set_new(request, "controller", json_integer(fault->controller));
+	if (fault->volume)
+		json_object_set_new(request, "volume", json_string(fault->volume));
+	if (fault->user)
+		json_object_set_new(request, "user", json_string(fault->user));
+	if (fault->transition_ns)
+		json_object_set_new(
+		    request, "transition",
+		    json_sprintf("%lluns", (unsigned long long)fault->transition_ns));
 	if (fault->kind == FAULT_LINK_DOWN)
 		json_object_set_new(request, "port", json_integer((json_int_t)fault->port));
 	if (fault->kind == FAULT_DRIVE_SLOW) {
@@ -124,18 +134,36 @@ static int set_array(struct real_faults *faults, const struct fault_config *faul
 	return command(faults, request, err);
 }
 
+static int crash(struct real_faults *faults, bool begin, struct err *err)
+{
+	if (!faults->target)
+		return -ENOTSUP;
+	if (!begin)
+		return target_restart(faults->target, faults->restarted, faults->arg, err);
+	target_kill(faults->target);
+	return 0;
+}
+
 int real_faults_apply(void *arg, const struct fault_config *fault, bool begin, struct err *err)
 {
 	struct real_faults *faults = arg;
+	int relayed = relay_faults_apply(faults->relay, fault, begin);
 
+	if (relayed < 0)
+		return err_set(err, relayed, "the relay does not listen");
+	if (fault_is_of_network(fault->kind))
+		return relayed ? 0 : err_set(err, -ENOENT, "no path fits the fault");
 	switch (fault->kind) {
 	case FAULT_PATH_RESET:
-		return reset_path(faults, fault, err);
+		return relayed ? 0 : reset_path(faults, fault, err);
 	case FAULT_PATH_DOWN:
+		return relayed ? 0 : set_portal(faults, fault->portal.text, begin, err);
 	case FAULT_PORTAL_DOWN:
 		return set_portal(faults, fault->portal.text, begin, err);
 	case FAULT_ALL_PATHS_DOWN:
 		return set_all(faults, fault, begin, err);
+	case FAULT_TARGET_CRASH:
+		return crash(faults, begin, err);
 	default:
 		return set_array(faults, fault, begin, err);
 	}

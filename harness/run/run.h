@@ -54,6 +54,8 @@ void run_engine_start(struct run_engine *engine, loop_fn finished, void *arg);
 void run_engine_stop(struct run_engine *engine, const char *why);
 /* The window need not last longer: it ends as if its time had come. */
 void run_engine_end(struct run_engine *engine);
+/* Something outside happened that belongs into the story of the run. */
+void run_engine_note(struct run_engine *engine, const char *text);
 /* Something outside failed: the run ends early and the record says why. */
 void run_engine_fail(struct run_engine *engine, const char *why);
 struct record *run_engine_record(struct run_engine *engine);	  /* stays the engine's */

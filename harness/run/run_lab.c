@@ -29,6 +29,7 @@ struct lab_run {
 	const struct run_options *options;
 	struct loop *loop;
 	struct target_process *target;
+	struct relay_faults *relay;
 	struct hosts hosts;
 	struct real_faults faults;
 	struct report_dir *out_dir;
@@ -113,9 +114,23 @@ static void target_gone(void *arg)
 		loop_stop(run->loop);
 }
 
+/* Killed by the timeline and started again. */
+static void target_restarted(void *arg, int status)
+{
+	struct lab_run *run = arg;
+
+	if (status < 0)
+		run_engine_fail(run->engine, "the killed target could not be started again");
+	else
+		run_engine_note(run->engine, "the target listens again");
+}
+
 static int connect_hosts(struct lab_run *run, struct err *err)
 {
-	int r = hosts_open(run->loop, run->lab, &run->hosts, err);
+	int r = relay_faults_open(run->lab, &run->relay, err);
+
+	if (r == 0)
+		r = hosts_open(run->loop, run->lab, run->relay, &run->hosts, err);
 
 	if (r < 0)
 		return r;
@@ -178,9 +193,13 @@ static int set_up(struct lab_run *run, const char *lab_file, const char *const *
 		*ret_exit_code = EXIT_ENVIRONMENT;
 		target_watch(run->target, run->loop, target_gone, run);
 	}
-	run->faults = (struct real_faults){.lab = run->lab, .target = run->target};
 	if (r == 0)
 		r = connect_hosts(run, err);
+	run->faults = (struct real_faults){.lab = run->lab,
+					   .target = run->target,
+					   .relay = run->relay,
+					   .restarted = target_restarted,
+					   .arg = run};
 	if (r < 0)
 		return r;
 	report_dir_clear(run->out_dir);
@@ -310,6 +329,7 @@ static void tear_down(struct lab_run *run)
 	observer_free(run->observer);
 	run_engine_free(run->engine);
 	hosts_close(&run->hosts);
+	relay_faults_close(run->relay);
 	event_log_close(run->events);
 	report_dir_close(run->out_dir);
 	target_stop_process(run->target, NULL);

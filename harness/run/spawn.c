@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,7 +28,6 @@
 enum {
 	READY_LIMIT_MS = 30000,
 	STOP_LIMIT_MS = 5000,
-	SETS_MAX = 256,
 	LINE_MAX_BYTES = 4096,
 };
 
@@ -40,10 +40,21 @@ struct target_process {
 	bool reaped;
 	int status; /* of wait4 */
 	struct rusage usage;
+	const char *exe;
+	char **argv; /* its strings are the caller's, but for the socket's name */
 	struct loop *loop;
 	struct loop_watch watch;
 	loop_fn gone;
 	void *arg;
+	/* a new life */
+	bool killed;
+	struct rusage usage_before;
+	struct loop_watch output;
+	struct loop_timer limit;
+	char line[LINE_MAX_BYTES];
+	size_t used;
+	void (*ready)(void *arg, int status);
+	void *ready_arg;
 };
 
 json_t *usage_json(const struct rusage *usage)
@@ -131,9 +142,9 @@ static const char *own_executable(char *out, size_t size)
 	return access(out, X_OK) == 0 ? out : "/proc/self/exe";
 }
 
-static int start(struct target_process *process, const char *exe, char *const argv[],
-		 struct err *err)
+static int start(struct target_process *process, struct err *err)
 {
+	const char *exe = process->exe;
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
 	char own[4096];
 	int r = 0;
@@ -141,8 +152,8 @@ static int start(struct target_process *process, const char *exe, char *const ar
 	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
 		r = -errno;
 	if (r == 0)
-		r = spawn(process, exe ? exe : own_executable(own, sizeof own), argv, in[0],
-			  out[1]);
+		r = spawn(process, exe ? exe : own_executable(own, sizeof own), process->argv,
+			  in[0], out[1]);
 	close_pipe(&in[0]);
 	close_pipe(&out[1]);
 	if (r < 0) {
@@ -171,38 +182,42 @@ static void deadline_in(struct timespec *deadline, int ms)
 	deadline->tv_sec += ms / 1000;
 }
 
+/* Reads what there is of the line.  1: it has come; 0: end of file; -EAGAIN: not yet all of it. */
+static int read_ready(struct target_process *process)
+{
+	size_t room = sizeof process->line - 1 - process->used;
+	ssize_t got = read(process->stdout_pipe, process->line + process->used, room);
+
+	if (got <= 0)
+		return got < 0 ? -errno : 0;
+	process->used += (size_t)got;
+	process->line[process->used] = '\0';
+	if (strncmp(process->line, "ready", MIN_OF(process->used, 5)) != 0)
+		return -EPROTO;
+	/* Or long enough to tell. */
+	return strchr(process->line, '\n') || process->used == sizeof process->line - 1 ? 1
+											: -EAGAIN;
+}
+
 /* 1: the line has come; 0: end of file; else a negative errno. */
 static int wait_ready(struct target_process *process)
 {
 	struct timespec deadline;
-	char line[LINE_MAX_BYTES];
-	size_t used = 0;
+	int r = -EAGAIN;
 
 	deadline_in(&deadline, READY_LIMIT_MS);
-	for (;;) {
+	process->used = 0;
+	while (r == -EAGAIN || r == -EINTR) {
 		struct pollfd fd = {.fd = process->stdout_pipe, .events = POLLIN};
 		int left = milliseconds_until(&deadline);
-		ssize_t got;
 
 		if (poll(&fd, 1, left) < 0) {
-			if (errno == EINTR)
-				continue;
-			return -errno;
+			r = -errno;
+			continue;
 		}
-		if (!fd.revents)
-			return -ETIMEDOUT;
-		got = read(process->stdout_pipe, line + used, sizeof line - 1 - used);
-		if (got <= 0)
-			return got < 0 ? -errno : 0;
-		used += (size_t)got;
-		line[used] = '\0';
-		if (strncmp(line, "ready", MIN_OF(used, 5)) != 0)
-			return -EPROTO;
-		if (strchr(line, '\n'))
-			return 1;
-		if (used == sizeof line - 1)
-			return 1; /* long enough to tell */
+		r = fd.revents ? read_ready(process) : -ETIMEDOUT;
 	}
+	return r;
 }
 
 /* ---- ending ---- */
@@ -237,10 +252,18 @@ static bool wait_end(struct target_process *process, int limit_ms)
 	return true;
 }
 
+static void stop_watching(struct target_process *process)
+{
+	if (!process->loop)
+		return;
+	loop_watch_del(process->loop, &process->watch);
+	loop_watch_del(process->loop, &process->output);
+	loop_timer_cancel(process->loop, &process->limit);
+}
+
 static struct target_process *release(struct target_process *process)
 {
-	if (process->loop)
-		loop_watch_del(process->loop, &process->watch);
+	stop_watching(process);
 	close_pipe(&process->stdin_pipe);
 	close_pipe(&process->stdout_pipe);
 	close_pipe(&process->pid_fd);
@@ -248,6 +271,7 @@ static struct target_process *release(struct target_process *process)
 		unlink(process->socket);
 		rmdir(process->dir);
 	}
+	free(process->argv);
 	free(process);
 	return NULL;
 }
@@ -262,12 +286,20 @@ void target_describe_end(struct target_process *process, char *out, size_t size)
 		snprintf(out, size, "exit %d", WEXITSTATUS(process->status));
 }
 
+static void add_usage(struct rusage *to, const struct rusage *more)
+{
+	timeradd(&to->ru_utime, &more->ru_utime, &to->ru_utime);
+	timeradd(&to->ru_stime, &more->ru_stime, &to->ru_stime);
+	to->ru_maxrss = MAX_OF(to->ru_maxrss, more->ru_maxrss);
+}
+
 struct target_process *target_stop_process(struct target_process *process, json_t **ret_usage)
 {
 	json_t *stop, *answer = NULL;
 
 	if (!process)
 		return NULL;
+	stop_watching(process);
 	stop = json_pack("{s:s}", "command", "stop");
 	if (!reap(process, WNOHANG) &&
 	    control_call(process->socket, stop, COMMAND_TIMEOUT_NS, &answer, NULL) == 0)
@@ -281,6 +313,7 @@ struct target_process *target_stop_process(struct target_process *process, json_
 			reap(process, 0);
 		}
 	}
+	add_usage(&process->usage, &process->usage_before);
 	if (ret_usage)
 		*ret_usage = usage_json(&process->usage);
 	return release(process);
@@ -313,26 +346,31 @@ int target_spawn(const char *exe, const char *lab_file, const char *const *sets,
 		 struct target_process **ret_process, int *ret_exit_code, struct err *err)
 {
 	struct target_process *process = calloc(1, sizeof *process);
-	const char *argv[5 + 2 * SETS_MAX + 1] = {"sanlab", "target", lab_file, "--control"};
 	size_t argc = 5;
 	int r;
 
 	*ret_exit_code = EXIT_INTERNAL;
-	if (!process)
-		return err_set(err, -ENOMEM, "no memory to start the target");
-	process->stdin_pipe = process->stdout_pipe = process->pid_fd = -1;
-	if (set_count > SETS_MAX) {
+	if (process)
+		process->argv = calloc(5 + 2 * set_count + 1, sizeof *process->argv);
+	if (!process || !process->argv) {
 		free(process);
-		return err_set(err, -E2BIG, "more than %d --set", SETS_MAX);
+		return err_set(err, -ENOMEM, "no memory to start the target");
 	}
+	process->stdin_pipe = process->stdout_pipe = process->pid_fd = -1;
+	process->exe = exe;
 	r = make_directory(process, err);
-	argv[4] = process->socket;
+	/* posix_spawn writes to none of them. */
+	process->argv[0] = (char *)(uintptr_t) "sanlab";
+	process->argv[1] = (char *)(uintptr_t) "target";
+	process->argv[2] = (char *)(uintptr_t)lab_file;
+	process->argv[3] = (char *)(uintptr_t) "--control";
+	process->argv[4] = process->socket;
 	for (size_t i = 0; i < set_count; i++) {
-		argv[argc++] = "--set";
-		argv[argc++] = sets[i];
+		process->argv[argc++] = (char *)(uintptr_t) "--set";
+		process->argv[argc++] = (char *)(uintptr_t)sets[i];
 	}
 	if (r == 0)
-		r = start(process, exe, (char *const *)(uintptr_t)argv, err);
+		r = start(process, err);
 	if (r < 0) {
 		*ret_exit_code = EXIT_ENVIRONMENT;
 		release(process);
@@ -366,7 +404,8 @@ static void pid_ready(void *arg, uint32_t ready)
 	if (!reap(process, WNOHANG))
 		return;
 	loop_watch_del(process->loop, &process->watch);
-	process->gone(process->arg);
+	if (!process->killed)
+		process->gone(process->arg);
 }
 
 int target_watch(struct target_process *process, struct loop *loop, loop_fn gone, void *arg)
@@ -379,4 +418,73 @@ int target_watch(struct target_process *process, struct loop *loop, loop_fn gone
 	process->watch =
 	    (struct loop_watch){.fd = process->pid_fd, .fn = pid_ready, .arg = process};
 	return loop_watch_add(loop, &process->watch, EPOLLIN);
+}
+
+/* ---- a new life ---- */
+
+void target_kill(struct target_process *process)
+{
+	if (reap(process, WNOHANG))
+		return;
+	process->killed = true;
+	kill(process->pid, SIGKILL);
+}
+
+static void told_ready(struct target_process *process, int status)
+{
+	loop_watch_del(process->loop, &process->output);
+	loop_timer_cancel(process->loop, &process->limit);
+	process->ready(process->ready_arg, status);
+}
+
+static void output_ready(void *arg, uint32_t ready)
+{
+	struct target_process *process = arg;
+	int r = read_ready(process);
+
+	if (r == 1)
+		told_ready(process, 0);
+	else if (r != -EAGAIN && r != -EINTR)
+		told_ready(process, r == 0 ? -ECHILD : r);
+}
+
+static void limit_due(void *arg)
+{
+	told_ready(arg, -ETIMEDOUT);
+}
+
+int target_restart(struct target_process *process, void (*ready)(void *arg, int status), void *arg,
+		   struct err *err)
+{
+	int r;
+
+	if (!process->killed)
+		return err_set(err, -EALREADY, "the target runs already");
+	if (!process->loop)
+		return err_set(err, -ENOSYS, "the target cannot be watched on this kernel");
+	stop_watching(process);
+	if (!wait_end(process, STOP_LIMIT_MS))
+		return err_set(err, -EBUSY, "the killed target does not end");
+	add_usage(&process->usage_before, &process->usage);
+	close_pipe(&process->stdin_pipe);
+	close_pipe(&process->stdout_pipe);
+	close_pipe(&process->pid_fd);
+	process->killed = process->reaped = false;
+	process->used = 0;
+	process->ready = ready;
+	process->ready_arg = arg;
+	r = start(process, err);
+	if (r < 0) {
+		process->reaped = true; /* there is none to be ended */
+		return r;
+	}
+	loop_timer_init(&process->limit, limit_due, process);
+	loop_timer_set(process->loop, &process->limit,
+		       loop_now_ns(process->loop) + READY_LIMIT_MS * NS_PER_MS);
+	process->output =
+	    (struct loop_watch){.fd = process->stdout_pipe, .fn = output_ready, .arg = process};
+	r = loop_watch_add(process->loop, &process->output, EPOLLIN);
+	if (r == 0)
+		r = target_watch(process, process->loop, process->gone, process->arg);
+	return r < 0 ? err_set(err, r, "cannot watch the target: %s", strerror(-r)) : 0;
 }

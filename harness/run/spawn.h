@@ -28,9 +28,16 @@ int target_command(struct target_process *process, const json_t *request, json_t
 		   struct err *err);
 /* GONE is called on the loop when the process ends by itself.  -ENOSYS: the kernel has no pidfd. */
 int target_watch(struct target_process *process, struct loop *loop, loop_fn gone, void *arg);
+/* Kills it (SIGKILL) without waiting for its end; GONE is not called. */
+void target_kill(struct target_process *process);
+/* Starts it again as it was started at first, after target_kill; does not wait.  READY is called on
+ * the loop of target_watch: STATUS 0 when it listens, -ECHILD when it ended first, -ETIMEDOUT. */
+int target_restart(struct target_process *process, void (*ready)(void *arg, int status), void *arg,
+		   struct err *err);
 /* How it ended, once GONE was called: "exit 3", "signal 9". */
 void target_describe_end(struct target_process *process, char *out, size_t size);
-/* Asks it to stop, waits, and makes it stop when it does not.  *ret_usage: CPU time and memory. */
+/* Asks it to stop, waits, and makes it stop when it does not.  *ret_usage: CPU time and memory, of
+ * all its lives together. */
 struct target_process *target_stop_process(struct target_process *process, json_t **ret_usage);
 
 /* CPU time and peak memory of a process as the reports have it. */

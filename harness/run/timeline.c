@@ -10,18 +10,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void describe_network(const struct fault_config *fault, char *out, size_t size)
+{
+	if (fault->has_path && fault->kind == FAULT_SESSION_RESET)
+		snprintf(out, size, "%s/%s path %llu (%s)", fault->host, fault->volume,
+			 (unsigned long long)fault->path, fault->portal.text);
+	else if (fault->has_path)
+		snprintf(out, size, "%s path %llu (%s)", fault->host,
+			 (unsigned long long)fault->path, fault->portal.text);
+	else if (fault->portal.set)
+		snprintf(out, size, "%s", fault->portal.text);
+	else if (fault->member)
+		snprintf(out, size, "paths to %s", fault->member);
+	else
+		snprintf(out, size, "%s", fault->host ? fault->host : "all hosts");
+}
+
 /* What is hit, as people call it. */
 static void describe_place(const struct fault_config *fault, char *out, size_t size)
 {
 	const char *member = fault->member ? fault->member : "the array";
 
-	if (fault_has_path(fault->kind))
-		snprintf(out, size, "%s path %llu (%s)", fault->host,
-			 (unsigned long long)fault->path, fault->portal.text);
-	else if (fault->kind == FAULT_PORTAL_DOWN)
-		snprintf(out, size, "%s", fault->portal.text);
-	else if (fault->kind == FAULT_ALL_PATHS_DOWN)
-		snprintf(out, size, "%s", fault->host ? fault->host : "all hosts");
+	if (fault->kind < FAULT_TARGET_CRASH)
+		describe_network(fault, out, size);
+	else if (fault->kind == FAULT_TARGET_CRASH)
+		snprintf(out, size, "the target");
+	else if (fault->kind == FAULT_ALUA_FLIP)
+		snprintf(out, size, "%s", fault->volume ? fault->volume : "all volumes");
+	else if (fault->kind == FAULT_CHAP_SECRET)
+		snprintf(out, size, "user %s", fault->user);
 	else if (fault_has_drive(fault->kind))
 		snprintf(out, size, "%s drive %llu", member, (unsigned long long)fault->drive);
 	else if (fault->kind == FAULT_LINK_DOWN)
@@ -35,28 +52,30 @@ static void describe_place(const struct fault_config *fault, char *out, size_t s
 
 static void describe(const struct fault_config *fault, bool begin, char *out, size_t size)
 {
-	bool instant = fault->kind == FAULT_PATH_RESET;
-	char place[160];
+	char place[200];
 
 	describe_place(fault, place, sizeof place);
 	snprintf(out, size, "%s%s: %s", fault_kind_names[fault->kind],
-		 instant ? ""
-		 : begin ? " begins"
-			 : " ends",
+		 fault_is_instant(fault->kind) ? ""
+		 : begin		       ? " begins"
+					       : " ends",
 		 place);
 }
 
-static void emit(struct run_engine *engine, const struct fault_config *fault, bool begin,
+static void emit(struct run_engine *engine, const struct fault_event *at, bool begin,
 		 const char *failure)
 {
+	const struct fault_config *fault = at->fault;
 	json_t *event =
 	    json_pack("{s:s, s:b}", "fault", fault_kind_names[fault->kind], "begin", begin);
 
 	if (fault->host)
 		json_object_set_new(event, "host", json_string(fault->host));
-	if (fault_has_path(fault->kind))
+	if (fault->volume)
+		json_object_set_new(event, "volume", json_string(fault->volume));
+	if (fault->has_path)
 		json_object_set_new(event, "path", json_integer((json_int_t)fault->path));
-	if (fault_has_portal(fault->kind))
+	if (fault->portal.set)
 		json_object_set_new(event, "portal", json_string(fault->portal.text));
 	if (fault->member)
 		json_object_set_new(event, "member", json_string(fault->member));
@@ -66,8 +85,8 @@ static void emit(struct run_engine *engine, const struct fault_config *fault, bo
 		json_object_set_new(event, "controller", json_integer(fault->controller));
 	if (fault->kind == FAULT_LINK_DOWN)
 		json_object_set_new(event, "port", json_integer((json_int_t)fault->port));
-	if (begin && fault->for_ns)
-		json_object_set_new(event, "for_ns", json_integer((json_int_t)fault->for_ns));
+	if (begin && at->for_ns)
+		json_object_set_new(event, "for_ns", json_integer((json_int_t)at->for_ns));
 	if (failure)
 		json_object_set_new(event, "failure", json_string(failure));
 	event_log_emit(engine->events, "fault", run_at(engine), event);
@@ -76,9 +95,9 @@ static void emit(struct run_engine *engine, const struct fault_config *fault, bo
 static void apply(struct run_fault *fault, bool begin)
 {
 	struct run_engine *engine = fault->engine;
-	const struct fault_config *config = fault->config;
+	const struct fault_config *config = fault->event->fault;
 	struct err err = {0};
-	char text[200];
+	char text[300];
 	int r = -ENOTSUP;
 
 	describe(config, begin, text, sizeof text);
@@ -88,7 +107,7 @@ static void apply(struct run_fault *fault, bool begin)
 		r = engine->fault_ops.apply(engine->fault_ops.arg, config, begin, &err);
 	if (r < 0 && !err.what[0])
 		err_set(&err, r, "not possible here");
-	emit(engine, config, begin, r < 0 ? err.what : NULL);
+	emit(engine, fault->event, begin, r < 0 ? err.what : NULL);
 	if (r < 0)
 		recording_error(engine, "fault not carried out: %s: %s", text, err.what);
 }
@@ -99,17 +118,15 @@ static void fault_due(void *arg)
 	bool begin = !fault->active;
 
 	fault->active = begin;
-	if (begin && fault->config->for_ns)
+	if (begin && fault->event->for_ns)
 		loop_timer_set(fault->engine->loop, &fault->timer,
-			       fault->timer.deadline_ns + fault->config->for_ns);
+			       fault->timer.deadline_ns + fault->event->for_ns);
 	apply(fault, begin);
 }
 
 int timeline_open(struct run_engine *engine)
 {
-	const struct fault_config *configs = engine->lab->faults.items;
-
-	engine->fault_count = (unsigned)engine->lab->faults.count;
+	engine->fault_count = (unsigned)engine->lab->timeline_count;
 	if (!engine->fault_count)
 		return 0;
 	engine->faults = calloc(engine->fault_count, sizeof *engine->faults);
@@ -117,7 +134,7 @@ int timeline_open(struct run_engine *engine)
 		return -ENOMEM;
 	for (unsigned i = 0; i < engine->fault_count; i++) {
 		engine->faults[i].engine = engine;
-		engine->faults[i].config = &configs[i];
+		engine->faults[i].event = &engine->lab->timeline[i];
 		loop_timer_init(&engine->faults[i].timer, fault_due, &engine->faults[i]);
 	}
 	return 0;
@@ -129,7 +146,7 @@ void timeline_start(struct run_engine *engine)
 
 	for (unsigned i = 0; i < engine->fault_count; i++)
 		loop_timer_set(engine->loop, &engine->faults[i].timer,
-			       now_ns + engine->faults[i].config->at_ns);
+			       now_ns + engine->faults[i].event->at_ns);
 }
 
 void timeline_stop(struct run_engine *engine)

@@ -154,25 +154,61 @@ static int build(struct sim_lab *sim, struct err *err)
 
 /* ---- faults: links instead of portals ---- */
 
+/* A link is a host's and a portal's: all its sessions share what happens to one. */
+static bool hits(const struct sim_lab *sim, const struct fault_config *fault,
+		 const struct lab_link *link)
+{
+	if (fault->kind == FAULT_SESSION_RESET)
+		return !strcmp(fault->host, link->host) &&
+		       !strcmp(fault->portal.text, link->portal);
+	return lab_fault_hits(sim->lab, fault, link->host, "", 0, link->portal);
+}
+
+static void hit_link(const struct sim_lab *sim, struct sim_link *link,
+		     const struct fault_config *fault, bool begin)
+{
+	const struct sim_link_config *usual = &sim->options.link;
+
+	switch (fault->kind) {
+	case FAULT_BLACK_HOLE:
+	case FAULT_PATH_HOLD:
+		sim_link_stall(link, begin);
+		break;
+	case FAULT_PATH_SLOW:
+		sim_link_set_delay(link, usual->delay_ns + (begin ? fault->delay_ns : 0),
+				   usual->jitter_ns + (begin ? fault->jitter_ns : 0));
+		break;
+	case FAULT_HALF_OPEN:
+		sim_link_stall(link, begin);
+		if (begin)
+			break;
+		sim_link_cut(link, true);
+		sim_link_cut(link, false);
+		break;
+	default:
+		sim_link_cut(link, begin);
+		if (fault_is_instant(fault->kind))
+			sim_link_cut(link, false);
+		break;
+	}
+}
+
 static int apply_fault(void *arg, const struct fault_config *fault, bool begin, struct err *err)
 {
 	struct sim_lab *sim = arg;
 	unsigned hit = 0;
 
-	if (fault->member || fault->kind > FAULT_ALL_PATHS_DOWN)
+	if (fault->kind > FAULT_ALL_PATHS_DOWN && !fault_is_of_network(fault->kind))
 		return sim_array_apply(sim->target, fault, begin, err);
+	if (fault->above_bytes || fault->loss > 0 || fault->kind == FAULT_DIGEST_CORRUPTION)
+		return err_set(err, -ENOTSUP, "the simulation has no fault of that kind");
 	for (size_t i = 0; i < sim->link_count; i++) {
 		const struct lab_link *one = &sim->links[i];
 
-		if (fault->host && strcmp(one->host, fault->host) != 0)
-			continue;
-		if (fault->kind != FAULT_ALL_PATHS_DOWN &&
-		    strcmp(one->portal, fault->portal.text) != 0)
+		if (!hits(sim, fault, one))
 			continue;
 		hit++;
-		sim_link_cut(one->link, begin);
-		if (fault->kind == FAULT_PATH_RESET)
-			sim_link_cut(one->link, false);
+		hit_link(sim, one->link, fault, begin);
 	}
 	return hit ? 0 : err_set(err, -ENOENT, "no simulated link fits the fault");
 }

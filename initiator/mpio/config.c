@@ -34,6 +34,8 @@ static const struct cfg_field mpio_fields[] = {
      .max = 1000000, .help = "retries of one I/O after BUSY, unit attention and the like"},
     {"queue-depth", CFG_UINT, offsetof(struct mpio_config, queue_depth), .preset = "128", .min = 1,
      .max = 4096, .help = "I/Os in flight on one path"},
+    {"header-digest", CFG_BOOL, offsetof(struct mpio_config, header_digest), .preset = "false",
+     .help = "asks for CRC32C header digests"},
 };
 
 const struct cfg_schema mpio_schema = {"mpio", sizeof(struct mpio_config), mpio_fields,
@@ -47,4 +49,5 @@ void mpio_path_config(const struct mpio_config *config, struct path_config *out)
 	out->keepalive_misses = (unsigned)config->keepalive_misses;
 	out->io_timeout_ns = config->io_timeout_ns;
 	out->max_in_flight = (unsigned)config->queue_depth;
+	out->header_digest = config->header_digest;
 }

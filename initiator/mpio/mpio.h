@@ -66,6 +66,7 @@ struct mpio_config {
 	uint64_t keepalive_misses;
 	uint64_t max_retries; /* BUSY, unit attention and the like on one io, default 30 */
 	uint64_t queue_depth; /* per path, default 128 */
+	bool header_digest;   /* ask for it, default no */
 
 	int fence;		     /* enum mpio_fence_mode */
 	uint64_t fence_hold_ns;	     /* default 5 s */

@@ -142,6 +142,11 @@ static const struct control_command commands[] = {
     {{"alua-set", "volume=V group=N state=S [transition=T]",
       "changes an access state: optimized, non-optimized, standby, ..."},
      control_run_alua_set},
+    {{"alua-flip", "[volume=V] [transition=T]", "the states of groups 1 and 2 change places"},
+     control_run_alua_flip},
+    {{"chap-change", "user=U", "the target has another secret for the user: logins fail"},
+     control_run_chap_change},
+    {{"chap-restore", "user=U", "... and the one of the file again"}, control_run_chap_restore},
     {{"drive-fail", "member=M drive=N", "the drive is gone"}, control_run_drive_fail},
     {{"drive-return", "member=M drive=N", "it is back, with what it held then"},
      control_run_drive_return},
@@ -207,7 +212,7 @@ static const struct control_command *find_command(const char *name)
 
 static void name_commands(struct err *err)
 {
-	char all[900] = "";
+	char all[1000] = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		size_t used = strlen(all);

@@ -36,6 +36,9 @@ int control_run_portal_silent(struct control_request *request);
 int control_run_portal_speaks(struct control_request *request);
 int control_run_portal_drain(struct control_request *request);
 int control_run_alua_set(struct control_request *request);
+int control_run_alua_flip(struct control_request *request);
+int control_run_chap_change(struct control_request *request);
+int control_run_chap_restore(struct control_request *request);
 
 /* command_session.c */
 int control_run_sessions(struct control_request *request);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "target/control/command.h"
+#include "target/iscsi/secrets.h"
 #include "target/scsi/alua.h"
 
 int control_run_reset(struct control_request *request)
@@ -135,4 +136,71 @@ int control_run_alua_set(struct control_request *request)
 	if (!lu)
 		return err_set(&request->err, -ENOENT, "no volume %s", volume);
 	return alua_set(request, lu, group, state);
+}
+
+static int alua_flip(struct control_request *request, struct scsi_lu *lu, uint64_t transition_ns)
+{
+	enum alua_state one = ALUA_OPTIMIZED, two = ALUA_OPTIMIZED;
+	int r = scsi_alua_state(lu, 1, &one);
+
+	if (!r)
+		r = scsi_alua_state(lu, 2, &two);
+	if (r)
+		return err_set(&request->err, r, "there are no two target port groups");
+	if (one == ALUA_TRANSITIONING || two == ALUA_TRANSITIONING)
+		return err_set(&request->err, -EBUSY, "a transition is under way");
+	r = scsi_alua_set(lu, 1, two, transition_ns);
+	if (!r)
+		r = scsi_alua_set(lu, 2, one, transition_ns);
+	return r ? err_set(&request->err, r, "a transition takes at most %d s", ALUA_TRANSITION_S)
+		 : 0;
+}
+
+int control_run_alua_flip(struct control_request *request)
+{
+	const char *name = json_string_value(json_object_get(request->request, "volume"));
+	struct group *group = target_group(request->target);
+	uint64_t transition_ns;
+	bool found = false;
+	int r = control_take_value(request, "transition", CFG_DURATION, 0, &transition_ns);
+
+	for (size_t i = 0; !r && i < group_volume_count(group); i++) {
+		const char *volume = volume_name(group_volume(group, i));
+		struct scsi_lu *lu = target_find_lu(request->target, volume);
+
+		if (!lu || (name && strcmp(name, volume) != 0))
+			continue;
+		found = true;
+		r = alua_flip(request, lu, transition_ns);
+	}
+	if (!r && !found)
+		return err_set(&request->err, -ENOENT, "no volume %s", name ? name : "at all");
+	return r;
+}
+
+/* Sessions stay: the next login is told. */
+static int change_secret(struct control_request *request, bool changed)
+{
+	const char *user = NULL;
+	int r = control_want_string(request, "user", &user);
+
+	if (r)
+		return r;
+	r = chap_secrets_change(target_secrets(request->target), user, changed);
+	if (r == -ENOENT)
+		err_set(&request->err, r, "no CHAP user %s", user);
+	else if (r)
+		err_set(&request->err, r, "the secret of %s is %s already", user,
+			changed ? "changed" : "the file's");
+	return r;
+}
+
+int control_run_chap_change(struct control_request *request)
+{
+	return change_secret(request, true);
+}
+
+int control_run_chap_restore(struct control_request *request)
+{
+	return change_secret(request, false);
 }

@@ -40,6 +40,23 @@ const struct chap_secret *chap_secrets_find(const struct chap_secrets *secrets, 
 	return NULL;
 }
 
+int chap_secrets_change(struct chap_secrets *secrets, const char *user, bool changed)
+{
+	for (size_t i = 0; secrets && i < secrets->count; i++) {
+		struct chap_secret *secret = &secrets->secret[i];
+
+		if (strcmp(secret->user, user) != 0)
+			continue;
+		if (secret->changed == changed)
+			return -EALREADY;
+		secret->changed = changed;
+		for (size_t at = 0; at < secret->size; at++)
+			secret->bytes[at] ^= 0x55;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 int chap_secrets_is_shared(const struct chap_secrets *secrets, const char *user)
 {
 	const struct chap_secret *own = chap_secrets_find(secrets, user);

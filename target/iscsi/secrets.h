@@ -9,6 +9,7 @@
 #ifndef SANLAB_TARGET_ISCSI_SECRETS_H
 #define SANLAB_TARGET_ISCSI_SECRETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct chap_secret {
 	char user[CHAP_USER_BYTES];
 	uint8_t bytes[CHAP_SECRET_MAX_BYTES];
 	size_t size;
+	bool changed; /* for a test: not the file's */
 };
 
 struct chap_secrets;
@@ -37,6 +39,9 @@ int chap_secrets_parse(const char *name, const char *text, size_t size,
 struct chap_secrets *chap_secrets_free(struct chap_secrets *secrets); /* wipes them */
 
 const struct chap_secret *chap_secrets_find(const struct chap_secrets *secrets, const char *user);
+/* The secret of USER is another one from now on (CHANGED), or the file's again.  -ENOENT: no such
+ * user; -EALREADY: nothing changes. */
+int chap_secrets_change(struct chap_secrets *secrets, const char *user, bool changed);
 /* Does any other user have the secret of USER? */
 int chap_secrets_is_shared(const struct chap_secrets *secrets, const char *user);
 

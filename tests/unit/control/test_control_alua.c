@@ -93,6 +93,28 @@ static void test_alua_set_refused(void **state)
 	lab_stop(&lab);
 }
 
+/* Every volume's states change places, or one volume's; not in the middle of a transition. */
+static void test_alua_flip(void **state)
+{
+	struct lab lab;
+
+	lab_start(&lab, GROUP_STYLE_LUN);
+	assert_true(lab_command(&lab, "{\"command\": \"alua-flip\"}"));
+	assert_int_equal(lab_state_of(&lab, "a", 1), ALUA_NON_OPTIMIZED);
+	assert_int_equal(lab_state_of(&lab, "a", 2), ALUA_OPTIMIZED);
+	assert_int_equal(lab_state_of(&lab, "b", 1), ALUA_OPTIMIZED);
+	assert_int_equal(lab_state_of(&lab, "b", 2), ALUA_NON_OPTIMIZED);
+	assert_true(lab_command(&lab, "{\"command\": \"alua-flip\", \"volume\": \"a\", "
+				      "\"transition\": \"60s\"}"));
+	assert_int_equal(lab_state_of(&lab, "a", 1), ALUA_TRANSITIONING);
+	assert_int_equal(lab_state_of(&lab, "b", 1), ALUA_OPTIMIZED);
+	assert_false(lab_command(&lab, "{\"command\": \"alua-flip\", \"volume\": \"a\"}"));
+	assert_false(lab_command(&lab, "{\"command\": \"alua-flip\", \"volume\": \"c\"}"));
+	/* Nobody has a secret here. */
+	assert_false(lab_command(&lab, "{\"command\": \"chap-change\", \"user\": \"u\"}"));
+	lab_stop(&lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +122,7 @@ int main(void)
 	    cmocka_unit_test(test_members),
 	    cmocka_unit_test(test_alua_set),
 	    cmocka_unit_test(test_alua_set_refused),
+	    cmocka_unit_test(test_alua_flip),
 	};
 
 	return cmocka_run_group_tests_name("control_alua", tests, NULL, NULL);

@@ -120,6 +120,26 @@ static void test_secrets(void **state)
 	chap_secrets_free(secrets);
 }
 
+/* Another secret for a while, nobody else's, and then the old one. */
+static void test_secret_changes(void **state)
+{
+	struct chap_secrets *secrets = NULL;
+	const struct chap_secret *secret;
+
+	assert_int_equal(
+	    chap_secrets_parse("f", secrets_text, sizeof secrets_text - 1, &secrets, NULL), 0);
+	secret = chap_secrets_find(secrets, "exchange");
+	assert_int_equal(chap_secrets_change(secrets, "exchange", false), -EALREADY);
+	assert_int_equal(chap_secrets_change(secrets, "exchange", true), 0);
+	assert_memory_not_equal(secret->bytes, "a secret with blanks", secret->size);
+	assert_int_equal(chap_secrets_find(secrets, "sql")->size, 16);
+	assert_int_equal(chap_secrets_change(secrets, "exchange", true), -EALREADY);
+	assert_int_equal(chap_secrets_change(secrets, "exchange", false), 0);
+	assert_memory_equal(secret->bytes, "a secret with blanks", secret->size);
+	assert_int_equal(chap_secrets_change(secrets, "nobody", true), -ENOENT);
+	chap_secrets_free(secrets);
+}
+
 static void test_secrets_file(void **state)
 {
 	static const struct {
@@ -154,6 +174,7 @@ int main(void)
 	    cmocka_unit_test(test_digests),
 	    cmocka_unit_test(test_binary),
 	    cmocka_unit_test(test_secrets),
+	    cmocka_unit_test(test_secret_changes),
 	    cmocka_unit_test(test_secrets_file),
 	};
 

@@ -191,8 +191,9 @@ static const struct error_case run_cases[] = {
     {"faults.3.all-paths-down.host=mbx", "the lab has no host 'mbx'"},
     {"faults.0={at: 1s}",
      "a fault without a kind; allowed: path-reset, path-down, portal-down, all-paths-down, "
-     "drive-fail, drive-slow, drive-latent, member-offline, controller-failover, link-down, "
-     "battery-lost, scrub"},
+     "session-reset, half-open, black-hole, path-hold, path-slow, digest-corruption, "
+     "target-crash, alua-flip, chap-secret, drive-fail, drive-slow, drive-latent, "
+     "member-offline, controller-failover, link-down, battery-lost, scrub, random"},
     {"faults.0.for=0s", "'for' is 0s; it must be from 1ns to 720h"},
     {"faults.0={at: 1s, drive-fail: {member: m3, drive: 0}}",
      "the group has no member 'm3'; did you mean 'm1'?"},
@@ -277,9 +278,7 @@ static void test_places(void **state)
 	    "- {at: 1s, all-paths-down: {}}\n",
 	    NULL,
 	    "lab.yaml:4:3: the lab has no group whose volumes a host could use; add a group, "
-	    "or give the host luns with urls\n"
-	    "lab.yaml:5:1: faults need a group: they are carried out by the lab's own "
-	    "target\n");
+	    "or give the host luns with urls\n");
 	/* What is wrong already brings no further errors. */
 	check_errors("name: x\n"
 		     "group: {style: lun, portal: 1, pools: 2, volumes: [3]}\n"

@@ -156,6 +156,60 @@ static void one_that_dies_is_noticed(void **state)
 	remove_script(&script);
 }
 
+struct second_life {
+	struct loop *loop;
+	int status;
+};
+
+static void ready_again(void *arg, int status)
+{
+	struct second_life *life = arg;
+
+	life->status = status;
+	loop_stop(life->loop);
+}
+
+/* Killed and started again: with the same words, and nobody says that it has gone. */
+static void one_that_is_killed_lives_again(void **state)
+{
+	struct second_life life = {.status = 1};
+	struct watcher watcher = {0};
+	struct target_process *process;
+	struct script script;
+	struct err err = {0};
+	json_t *usage = NULL;
+	int code;
+
+	write_script(&script, "echo \"$@\" >>\"$(dirname \"$0\")/args\"\n"
+			      "[ $(wc -l <\"$(dirname \"$0\")/args\") -lt 3 ] || exit 3\n"
+			      "printf rea; printf 'dy: 1\\n'\nexec cat >/dev/null");
+	assert_int_equal(target_spawn(script.file, "lab.yaml", NULL, 0, &process, &code, &err), 0);
+	assert_int_equal(loop_new_real(&life.loop), 0);
+	watcher.loop = life.loop;
+	if (target_watch(process, life.loop, gone, &watcher) == 0) {
+		uint64_t until_ns = loop_now_ns(life.loop) + 20 * NS_PER_S;
+
+		assert_int_equal(target_restart(process, ready_again, &life, &err), -EALREADY);
+		target_kill(process);
+		assert_int_equal(target_restart(process, ready_again, &life, &err), 0);
+		assert_int_equal(loop_run_until(life.loop, until_ns), 0);
+		assert_int_equal(life.status, 0);
+		assert_false(watcher.gone);
+		/* The third one ends before it is ready: both are told. */
+		target_kill(process);
+		life.status = 1;
+		assert_int_equal(target_restart(process, ready_again, &life, &err), 0);
+		while (life.status == 1 || !watcher.gone)
+			assert_int_equal(loop_run_until(life.loop, until_ns), 0);
+		assert_int_equal(life.status, -ECHILD);
+	}
+	target_stop_process(process, &usage);
+	assert_true(json_is_integer(json_object_get(usage, "user_cpu_ns")));
+	json_decref(usage);
+	loop_free(life.loop);
+	remove_script(&script);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +217,7 @@ int main(void)
 	    cmocka_unit_test(one_that_fails_keeps_its_exit_code),
 	    cmocka_unit_test(one_that_cannot_be_started_is_named),
 	    cmocka_unit_test(one_that_dies_is_noticed),
+	    cmocka_unit_test(one_that_is_killed_lives_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,11 +150,14 @@ static void put_section(FILE *to, const char *id, const char *title)
 	fprintf(to, "<section id=\"%s\">\n<h2>%s</h2>\n", id, title);
 }
 
-static void put_nav(FILE *to)
+static void put_nav(const struct view *view, FILE *to)
 {
 	fputs("<nav aria-label=\"Sections\"><a href=\"#checks\">Checks</a><a href=\"#time\">Over "
-	      "time</a><a href=\"#latency\">Latency</a><a href=\"#paths\">Paths</a><a "
-	      "href=\"#volumes\">Volumes</a><a href=\"#data\">Data</a><a "
+	      "time</a><a href=\"#latency\">Latency</a><a href=\"#paths\">Paths</a>",
+	      to);
+	if (view->record->failover_count)
+		fputs("<a href=\"#failovers\">Failovers</a>", to);
+	fputs("<a href=\"#volumes\">Volumes</a><a href=\"#data\">Data</a><a "
 	      "href=\"#events\">Events</a><a href=\"#setup\">Set-up</a></nav>\n",
 	      to);
 }
@@ -189,6 +192,12 @@ static int put_sections(const struct view *view, FILE *to)
 	html_paths(view, to);
 	fputs("</section>\n", to);
 
+	if (view->record->failover_count) {
+		put_section(to, "failovers", "Failovers");
+		html_failovers(view, to);
+		fputs("</section>\n", to);
+	}
+
 	put_section(to, "volumes", "Volumes: planned and achieved");
 	html_volumes(view, to);
 	fputs("</section>\n", to);
@@ -216,7 +225,7 @@ static int html_write(const struct record *record, FILE *to)
 		return r;
 	put_head(record, to);
 	put_banner(view, to);
-	put_nav(to);
+	put_nav(view, to);
 	fputs("<main>\n", to);
 	put_cards(view, to);
 	r = put_sections(view, to);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of report.html: html.c is the page, html_charts.c and html_tables.c its sections.
+ * The parts of report.html: html.c is the page, html_charts.c, html_failovers.c
+ * and html_tables.c its sections.
  */
 #ifndef SANLAB_HARNESS_REPORT_HTML_H
 #define SANLAB_HARNESS_REPORT_HTML_H
@@ -16,6 +17,7 @@ int html_time_charts(const struct view *view, FILE *to); /* 0 or -ENOMEM */
 int html_latency_chart(const struct view *view, FILE *to);
 int html_share_chart(const struct view *view, FILE *to);
 
+void html_failovers(const struct view *view, FILE *to);
 void html_checks(const struct view *view, FILE *to);
 void html_kinds(const struct view *view, FILE *to);
 void html_paths(const struct view *view, FILE *to);

@@ -15,6 +15,20 @@ enum {
 	RECORD_SAMPLES_MAX = 1 << 20,
 	RECORD_MARKERS_MAX = 1 << 16,
 	RECORD_VERDICTS_MAX = 1 << 14,
+	RECORD_FAILOVERS_MAX = 1 << 14,
+};
+
+const char *const record_instant_keys[] = {
+    [RECORD_FAULT] = "fault_ns",
+    [RECORD_ALIVE] = "alive_ns",
+    [RECORD_LOST] = "lost_ns",
+    [RECORD_FIRST_REISSUE] = "first_reissue_ns",
+    [RECORD_FIRST_SUCCESS] = "first_success_ns",
+    [RECORD_DRAINED] = "drained_ns",
+    [RECORD_FENCED] = "fenced_ns",
+    [RECORD_UP_AGAIN] = "up_again_ns",
+    [RECORD_FIRST_IO] = "first_io_ns",
+    [RECORD_INSTANTS] = NULL,
 };
 
 /* Makes room for one more of COUNT elements: the capacity is the next power of two, so it need
@@ -81,6 +95,22 @@ static void markers_free(struct record *record)
 	free(record->markers);
 }
 
+static void failovers_free(struct record *record)
+{
+	for (unsigned i = 0; i < record->failover_count; i++) {
+		struct record_failover *failover = &record->failovers[i];
+
+		free(failover->host);
+		free(failover->volume);
+		free(failover->portal);
+		free(failover->fault);
+		free(failover->by);
+		free(failover->other);
+		free(failover->proof);
+	}
+	free(record->failovers);
+}
+
 static void verdicts_free(struct record *record)
 {
 	for (unsigned i = 0; i < record->verdict_count; i++) {
@@ -102,6 +132,7 @@ struct record *record_free(struct record *record)
 	paths_free(record);
 	samples_free(record);
 	markers_free(record);
+	failovers_free(record);
 	verdicts_free(record);
 	free(record->version);
 	free(record->lab);
@@ -177,6 +208,20 @@ struct record_marker *record_add_marker(struct record *record)
 		return NULL;
 	record->markers = table;
 	table += record->marker_count++;
+	memset(table, 0, sizeof *table);
+	return table;
+}
+
+struct record_failover *record_add_failover(struct record *record)
+{
+	struct record_failover *table;
+
+	table = table_grow(record->failovers, record->failover_count, RECORD_FAILOVERS_MAX,
+			   sizeof *table);
+	if (!table)
+		return NULL;
+	record->failovers = table;
+	table += record->failover_count++;
 	memset(table, 0, sizeof *table);
 	return table;
 }

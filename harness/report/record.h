@@ -53,6 +53,33 @@ struct record_marker { /* faults, path states, phases */
 	char *text;
 };
 
+/* One loss of one path, from the fault that caused it to the return of the path.  Instants are on
+ * the run's clock; 0: did not come (or, of the fault, none is known). */
+enum record_instant {
+	RECORD_FAULT,	      /* it began */
+	RECORD_ALIVE,	      /* the last sign of life */
+	RECORD_LOST,	      /* found out; its I/O went back into the queue */
+	RECORD_FIRST_REISSUE, /* the first of it went out again, on another path */
+	RECORD_FIRST_SUCCESS, /* ... and the first has succeeded */
+	RECORD_DRAINED,	      /* the last of it has ended */
+	RECORD_FENCED,	      /* what it may still have had on its way can do no harm any more */
+	RECORD_UP_AGAIN,      /* logged in and identified again */
+	RECORD_FIRST_IO,      /* the first I/O on it since */
+	RECORD_INSTANTS,
+};
+extern const char *const record_instant_keys[]; /* "fault_ns", ... */
+
+struct record_failover {
+	char *host, *volume, *portal;
+	char *fault;	     /* what caused it; NULL: nothing of the timeline did */
+	char *by;	     /* what found it: "keep-alive", ... */
+	char *other;	     /* the portal that answered first in its place; may be NULL */
+	char *proof;	     /* what ended the fence; NULL: it has not ended, or there was none */
+	unsigned path, loss; /* its how-manieth, from 1 */
+	uint64_t reissued;   /* I/Os taken back */
+	uint64_t at_ns[RECORD_INSTANTS];
+};
+
 enum verdict_status { VERDICT_PASS, VERDICT_FAIL, VERDICT_SKIP };
 
 struct record_verdict {
@@ -89,10 +116,12 @@ struct record {
 	unsigned sample_count;
 	struct record_marker *markers;
 	unsigned marker_count;
+	struct record_failover *failovers; /* in the order of the losses */
+	unsigned failover_count;
 	struct record_verdict *verdicts;
 	unsigned verdict_count;
 	json_t *observed; /* what a target has seen of a foreign load; NULL: the load was ours */
-	json_t *target; /* the target's own status at the end; NULL without a group */
+	json_t *target;	  /* the target's own status at the end; NULL without a group */
 };
 
 struct record *record_new(void); /* NULL: out of memory */
@@ -103,6 +132,7 @@ struct record_stream *record_add_stream(struct record *record);
 struct record_path *record_add_path(struct record *record);
 struct record_sample *record_add_sample(struct record *record); /* arrays allocated */
 struct record_marker *record_add_marker(struct record *record);
+struct record_failover *record_add_failover(struct record *record);
 struct record_verdict *record_add_verdict(struct record *record);
 bool record_passed(const struct record *record); /* no failed verdict, no error */
 

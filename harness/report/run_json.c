@@ -143,6 +143,32 @@ static json_t *make_verdicts(struct maker *maker, const struct record *record)
 	return array;
 }
 
+static json_t *make_failovers(struct maker *maker, const struct record *record)
+{
+	json_t *array = json_array();
+
+	for (unsigned i = 0; i < record->failover_count; i++) {
+		const struct record_failover *failover = &record->failovers[i];
+		json_t *object = json_object();
+
+		set(maker, object, "host", make_string(failover->host));
+		set(maker, object, "volume", make_string(failover->volume));
+		set(maker, object, "path", make_count(failover->path));
+		set(maker, object, "loss", make_count(failover->loss));
+		set(maker, object, "portal", make_string(failover->portal));
+		set(maker, object, "fault", make_string(failover->fault));
+		set(maker, object, "by", make_string(failover->by));
+		set(maker, object, "reissued", make_count(failover->reissued));
+		set(maker, object, "other", make_string(failover->other));
+		set(maker, object, "proof", make_string(failover->proof));
+		for (unsigned k = 0; k < RECORD_INSTANTS; k++)
+			set(maker, object, record_instant_keys[k],
+			    failover->at_ns[k] ? make_count(failover->at_ns[k]) : json_null());
+		append(maker, array, object);
+	}
+	return array;
+}
+
 static json_t *make_markers(struct maker *maker, const struct record *record)
 {
 	json_t *array = json_array();
@@ -358,6 +384,7 @@ static int run_json_write(const struct record *record, FILE *to)
 	set(&maker, root, "paths", make_paths(&maker, record));
 	set(&maker, root, "samples", make_samples(&maker, record));
 	set(&maker, root, "markers", make_markers(&maker, record));
+	set(&maker, root, "failovers", make_failovers(&maker, record));
 	set(&maker, root, "environment", make_ref(record->environment));
 	set(&maker, root, "config_yaml", make_string(record->config_yaml));
 	if (record->observed)

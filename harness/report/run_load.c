@@ -267,6 +267,29 @@ static void load_marker(struct loader *loader, const json_t *from, struct record
 	marker->text = get_string(loader, from, "text");
 }
 
+static void load_failover(struct loader *loader, const json_t *from, struct record *record)
+{
+	struct record_failover *failover = record_add_failover(record);
+
+	if (!failover) {
+		out_of_memory(loader);
+		return;
+	}
+	failover->host = get_string(loader, from, "host");
+	failover->volume = get_string(loader, from, "volume");
+	failover->path = (unsigned)get_count(loader, from, "path");
+	failover->loss = (unsigned)get_count(loader, from, "loss");
+	failover->portal = get_string(loader, from, "portal");
+	failover->fault = get_string(loader, from, "fault");
+	failover->by = get_string(loader, from, "by");
+	failover->reissued = get_count(loader, from, "reissued");
+	failover->other = get_string(loader, from, "other");
+	failover->proof = get_string(loader, from, "proof");
+	for (unsigned k = 0; k < RECORD_INSTANTS; k++)
+		if (json_is_integer(json_object_get(from, record_instant_keys[k])))
+			failover->at_ns[k] = get_count(loader, from, record_instant_keys[k]);
+}
+
 static void load_list(struct loader *loader, const json_t *root, const char *key,
 		      void (*load)(struct loader *, const json_t *, struct record *),
 		      struct record *record)
@@ -406,6 +429,8 @@ static void load_record(struct loader *loader, const json_t *root, struct record
 	load_list(loader, root, "paths", load_path, record);
 	load_samples(loader, root, record);
 	load_list(loader, root, "markers", load_marker, record);
+	if (json_object_get(root, "failovers")) /* runs of older versions have none */
+		load_list(loader, root, "failovers", load_failover, record);
 	load_list(loader, root, "verdicts", load_verdict, record);
 	record->environment = get_any(loader, root, "environment");
 	record->config_yaml = get_string(loader, root, "config_yaml");

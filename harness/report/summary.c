@@ -13,7 +13,7 @@
 #include "harness/report/writers.h"
 
 /* Lines a section may take; the rest is in report.html. */
-enum { EVENTS_MAX = 40, PATHS_MAX = 8, PORTALS_MAX = 32 };
+enum { EVENTS_MAX = 40, PATHS_MAX = 8, PORTALS_MAX = 32, FAILOVERS_MAX = 12 };
 
 struct page {
 	FILE *to;
@@ -213,6 +213,55 @@ static void put_paths(const struct page *page)
 		put_portals(page);
 }
 
+/* From A to B, or "-" when one of them did not come. */
+static const char *span(char *out, size_t size, const struct record_failover *failover,
+			enum record_instant a, enum record_instant b)
+{
+	if (!failover->at_ns[a] || failover->at_ns[b] < failover->at_ns[a])
+		snprintf(out, size, "-");
+	else
+		text_duration(out, size, (double)(failover->at_ns[b] - failover->at_ns[a]));
+	return out;
+}
+
+static void put_failover(const struct page *page, const struct record_failover *failover)
+{
+	bool known = failover->at_ns[RECORD_FAULT];
+	enum record_instant from = known ? RECORD_FAULT : RECORD_LOST;
+	char name[280], clock[32], text[5][32];
+
+	snprintf(name, sizeof name, "%.80s/%.80s %.80s", failover->host ? failover->host : "",
+		 failover->volume ? failover->volume : "",
+		 failover->portal ? failover->portal : "");
+	fputs("  ", page->to);
+	put_column(page->to, name, 25);
+	fprintf(page->to, " %9s %8s %8s %8s %8s %5" PRIu64 "\n",
+		format_clock(clock, sizeof clock, failover->at_ns[from]),
+		span(text[0], sizeof text[0], failover, RECORD_FAULT, RECORD_LOST),
+		span(text[1], sizeof text[1], failover, from, RECORD_FIRST_SUCCESS),
+		span(text[2], sizeof text[2], failover, from, RECORD_DRAINED),
+		span(text[3], sizeof text[3], failover, from, RECORD_FIRST_IO), failover->reissued);
+	fprintf(page->to, "      found by %s; %s\n",
+		failover->by ? failover->by : "nobody knows what",
+		failover->fault ? failover->fault : "no fault of the timeline");
+}
+
+static void put_failovers(const struct page *page)
+{
+	const struct record *record = page->view->record;
+
+	if (!record->failover_count)
+		return;
+	put_title(page, "Failovers (from the fault, or else from when it was found)");
+	fprintf(page->to, "  %-25s %9s %8s %8s %8s %8s %5s\n", "host/volume portal", "at", "found",
+		"went on", "drained", "back", "I/Os");
+	for (unsigned i = 0; i < record->failover_count && i < FAILOVERS_MAX; i++)
+		put_failover(page, &record->failovers[i]);
+	if (record->failover_count > FAILOVERS_MAX)
+		fprintf(page->to, "  ... and %u more in report.html\n",
+			record->failover_count - FAILOVERS_MAX);
+}
+
 static void put_data_check(const struct page *page)
 {
 	const struct record *record = page->view->record;
@@ -286,6 +335,7 @@ int report_summary(const struct record *record, FILE *to, bool colour)
 	put_checks(&page);
 	put_streams(&page);
 	put_paths(&page);
+	put_failovers(&page);
 	put_data_check(&page);
 	put_events(&page);
 	view_free(view);

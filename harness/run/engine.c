@@ -384,8 +384,10 @@ int run_engine_new(struct loop *loop, const struct lab *lab, const struct run_de
 		free_all(engine);
 		return r;
 	}
-	for (unsigned i = 0; i < device_count; i++)
+	for (unsigned i = 0; i < device_count; i++) {
 		mpio_on_event(devices[i].mpio, recording_path_event, &engine->links[i]);
+		mpio_on_track(devices[i].mpio, failover_track, &engine->links[i]);
+	}
 	*ret_engine = engine;
 	return 0;
 }
@@ -398,8 +400,10 @@ struct run_engine *run_engine_free(struct run_engine *engine)
 	loop_timer_cancel(engine->loop, &engine->sample_timer);
 	loop_timer_cancel(engine->loop, &engine->watchdog);
 	timeline_close(engine);
-	for (unsigned i = 0; i < engine->device_count; i++)
+	for (unsigned i = 0; i < engine->device_count; i++) {
 		mpio_on_event(engine->devices[i].mpio, NULL, NULL);
+		mpio_on_track(engine->devices[i].mpio, NULL, NULL);
+	}
 	if (engine->stuck && !engine->drained)
 		engine->orphan = true;
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The run engine from inside: engine.c (phases), recording.c (what is written down), timeline.c
- * (faults).
+ * The run engine from inside: engine.c (phases), recording.c (what is written down), failover.c
+ * (losses of paths), timeline.c (faults).
  */
 #ifndef SANLAB_HARNESS_RUN_ENGINE_H
 #define SANLAB_HARNESS_RUN_ENGINE_H
@@ -108,6 +108,9 @@ void recording_finish(struct run_engine *engine);
 /* The first reason counts. */
 void recording_error(struct run_engine *engine, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* failover.c; ARG: the struct run_device_link. */
+void failover_track(void *arg, const struct mpio_track *track);
 
 /* timeline.c */
 int timeline_open(struct run_engine *engine);

@@ -206,6 +206,38 @@ static void add_markers(struct record *record)
 	add_marker(record, 37 * NS_PER_S, "phase", NULL, NULL, "verify");
 }
 
+static void add_failovers(struct record *record)
+{
+	uint64_t fault = (2 + FAULT) * NS_PER_S, healed = (2 + HEALED) * NS_PER_S;
+
+	for (unsigned v = 0; v < VOLUMES; v++) {
+		struct record_failover *failover = record_add_failover(record);
+		uint64_t lost = fault + (1 + v) * NS_PER_MS;
+
+		failover->host = copy("mbx1");
+		failover->volume = copy(volumes[v]);
+		failover->portal = copy("127.0.0.1:3262");
+		failover->fault = copy("portal-down begins: 127.0.0.1:3262");
+		failover->by = copy("reset");
+		failover->path = 1;
+		failover->loss = 1;
+		failover->reissued = 7 + v;
+		failover->at_ns[RECORD_FAULT] = fault;
+		failover->at_ns[RECORD_ALIVE] = fault - 2 * NS_PER_MS;
+		failover->at_ns[RECORD_LOST] = lost;
+		failover->at_ns[RECORD_FIRST_REISSUE] = lost + 50 * NS_PER_US;
+		failover->at_ns[RECORD_FIRST_SUCCESS] = lost + 300 * NS_PER_US;
+		failover->at_ns[RECORD_DRAINED] = lost + 4 * NS_PER_MS;
+		failover->other = copy("127.0.0.1:3261");
+		if (v + 1 == VOLUMES)
+			continue; /* never fenced, never back */
+		failover->at_ns[RECORD_FENCED] = lost + 9 * NS_PER_MS;
+		failover->proof = copy("login through another path");
+		failover->at_ns[RECORD_UP_AGAIN] = healed + 800 * NS_PER_MS + v * NS_PER_MS;
+		failover->at_ns[RECORD_FIRST_IO] = healed + 801 * NS_PER_MS + v * NS_PER_MS;
+	}
+}
+
 static void add_verdict(struct record *record, const char *id, enum verdict_status status,
 			const char *text, json_t *evidence, const char *hint)
 {
@@ -284,6 +316,7 @@ struct record *fixture_full(void)
 	add_paths(record);
 	add_samples(record);
 	add_markers(record);
+	add_failovers(record);
 	add_verdicts(record);
 	add_documents(record);
 	return record;

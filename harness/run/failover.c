@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The failover record: MPIO's milestones of each loss, and the fault that was behind it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "harness/run/engine.h"
+
+/* A fault is behind a loss that is found out within this time; detection by every timer there is
+ * takes less. */
+#define BLAME_NS (60 * NS_PER_S)
+
+static const enum record_instant instants[MPIO_MILESTONES] = {
+    [MPIO_LOST] = RECORD_LOST,
+    [MPIO_FIRST_REISSUE] = RECORD_FIRST_REISSUE,
+    [MPIO_FIRST_SUCCESS] = RECORD_FIRST_SUCCESS,
+    [MPIO_DRAINED] = RECORD_DRAINED,
+    [MPIO_FENCED] = RECORD_FENCED,
+    [MPIO_UP_AGAIN] = RECORD_UP_AGAIN,
+    [MPIO_FIRST_IO] = RECORD_FIRST_IO,
+};
+
+static char *copy(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static bool same(const char *a, const char *b)
+{
+	return !a || !b || strcmp(a, b) == 0;
+}
+
+/* The latest fault that had begun by then, there or everywhere. */
+static const struct record_marker *find_fault(const struct record *record,
+					      const struct record_failover *failover)
+{
+	uint64_t lost_ns = failover->at_ns[RECORD_LOST];
+
+	for (unsigned i = record->marker_count; i-- > 0;) {
+		const struct record_marker *marker = &record->markers[i];
+
+		if (marker->at_ns > lost_ns)
+			continue;
+		if (lost_ns - marker->at_ns > BLAME_NS)
+			break;
+		if (strcmp(marker->kind, "fault") == 0 && !strstr(marker->text, " ends") &&
+		    same(marker->portal, failover->portal) && same(marker->host, failover->host))
+			return marker;
+	}
+	return NULL;
+}
+
+static uint64_t since_start(const struct run_engine *engine, uint64_t at_ns)
+{
+	return at_ns - MIN_OF(at_ns, engine->start_ns);
+}
+
+static void begin(struct run_engine *engine, unsigned path, const struct mpio_track *track)
+{
+	struct record *record = engine->record;
+	const struct record_path *lost = &record->paths[path];
+	struct record_failover *failover = record_add_failover(record);
+	const struct record_marker *fault;
+
+	if (!failover)
+		return; /* the record's bound: the event log still has it */
+	failover->host = copy(lost->host);
+	failover->volume = copy(lost->volume);
+	failover->portal = copy(lost->portal);
+	failover->path = track->path;
+	failover->loss = track->loss;
+	failover->by = copy(path_detect_names[track->by]);
+	failover->reissued = track->ios;
+	failover->at_ns[RECORD_LOST] = since_start(engine, track->at_ns);
+	failover->at_ns[RECORD_ALIVE] = since_start(engine, track->alive_ns);
+	fault = find_fault(record, failover);
+	if (!fault)
+		return;
+	failover->at_ns[RECORD_FAULT] = fault->at_ns;
+	failover->fault = copy(fault->text);
+}
+
+static struct record_failover *find(struct record *record, const struct record_path *path,
+				    const struct mpio_track *track)
+{
+	for (unsigned i = record->failover_count; i-- > 0;) {
+		struct record_failover *failover = &record->failovers[i];
+
+		if (failover->path == track->path && failover->loss == track->loss &&
+		    same(failover->host, path->host) && same(failover->volume, path->volume))
+			return failover;
+	}
+	return NULL;
+}
+
+static void reach(struct run_engine *engine, unsigned first_path, const struct mpio_track *track)
+{
+	struct record *record = engine->record;
+	struct record_failover *failover =
+	    find(record, &record->paths[first_path + track->path], track);
+
+	if (!failover)
+		return;
+	failover->at_ns[instants[track->milestone]] = since_start(engine, track->at_ns);
+	if (track->milestone == MPIO_FIRST_SUCCESS)
+		failover->other = copy(record->paths[first_path + track->other].portal);
+	else if (track->milestone == MPIO_FENCED)
+		failover->proof = copy(mpio_proof_names[track->proof]);
+}
+
+void failover_track(void *arg, const struct mpio_track *track)
+{
+	const struct run_device_link *link = arg;
+	struct run_engine *engine = link->engine;
+	const struct record_path *path = &engine->record->paths[link->first_path + track->path];
+	json_t *event = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:i}", "host", path->host,
+				  "volume", path->volume, "portal", path->portal, "path",
+				  (int)track->path, "loss", (int)track->loss, "milestone",
+				  mpio_milestone_names[track->milestone], "ios", (int)track->ios);
+
+	if (track->milestone == MPIO_LOST)
+		begin(engine, link->first_path + track->path, track);
+	else
+		reach(engine, link->first_path, track);
+	event_log_emit(engine->events, "failover", since_start(engine, track->at_ns), event);
+}

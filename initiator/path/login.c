@@ -14,6 +14,22 @@
 #include "base/bytes.h"
 #include "initiator/path/iscsi_path.h"
 
+/* ":3260" or nothing. */
+static bool port_is_sound(const char *text)
+{
+	unsigned long port = 0;
+	size_t digits;
+
+	if (!*text)
+		return true;
+	digits = strspn(text + 1, "0123456789");
+	if (*text != ':' || digits == 0 || digits > 5 || text[1 + digits])
+		return false;
+	for (size_t i = 1; i <= digits; i++)
+		port = port * 10 + (unsigned long)(text[i] - '0');
+	return port > 0 && port <= UINT16_MAX;
+}
+
 bool login_portal_is_numeric(const char *portal)
 {
 	char host[64];
@@ -22,11 +38,12 @@ bool login_portal_is_numeric(const char *portal)
 	const char *from = portal + six;
 	size_t n = strcspn(from, six ? "]" : ":");
 
-	if (n == 0 || n >= sizeof host)
+	if (n == 0 || n >= sizeof host || (six && !from[n]))
 		return false;
 	memcpy(host, from, n);
 	host[n] = 0;
-	return inet_pton(six ? AF_INET6 : AF_INET, host, address) == 1;
+	return inet_pton(six ? AF_INET6 : AF_INET, host, address) == 1 &&
+	       port_is_sound(from + n + six);
 }
 
 const char *login_address(const struct path_config *config, const char *portal)

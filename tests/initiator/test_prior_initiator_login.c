@@ -348,6 +348,35 @@ static void test_prior_20_bad_initiator_names_are_refused(void **unused)
 	rig_close(&rig);
 }
 
+/* A target whose redirection leads nowhere: no session, and a reason to read. */
+static void test_prior_22_redirect_to_garbage(void **unused)
+{
+	char longest[100];
+	const char *const garbage[] = {"",
+				       "x",
+				       ":",
+				       "[::1",
+				       "300.1.1.1:3260",
+				       "127.0.0.1:99999999",
+				       "127.0.0.1:0",
+				       "127.0.0.1:3260x",
+				       longest};
+	struct rig rig;
+
+	memset(longest, '7', sizeof longest - 1);
+	longest[sizeof longest - 1] = 0;
+	rig_open(&rig);
+	rig_make_path(&rig);
+	for (unsigned i = 0; i < ARRAY_SIZE(garbage); i++) {
+		rig.peer.redirect_to = garbage[i];
+		rig_connect(&rig);
+		rig_expect_down(&rig, i + 1, *garbage[i] ? "login redirected to" : "login refused");
+	}
+	rig.peer.redirect_to = NULL;
+	rig_up(&rig);
+	rig_close(&rig);
+}
+
 static void test_prior_24_redirect_then_authentication(void **unused)
 {
 	static struct login login;
@@ -421,6 +450,7 @@ int main(void)
 	    cmocka_unit_test(test_prior_17_no_chap_without_credentials),
 	    cmocka_unit_test(test_prior_19_isids_differ_where_qualifiers_do),
 	    cmocka_unit_test(test_prior_20_bad_initiator_names_are_refused),
+	    cmocka_unit_test(test_prior_22_redirect_to_garbage),
 	    cmocka_unit_test(test_prior_24_redirect_then_authentication),
 	    cmocka_unit_test(test_prior_24_redirect_loop_ends),
 	    cmocka_unit_test(test_prior_72_lun_300_is_flat),

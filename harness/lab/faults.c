@@ -411,7 +411,7 @@ static void resolve(struct lab *lab, struct fault_config *fault, const struct fa
 		resolve_path(lab, fault, args);
 	else if (fault_is_of_network(fault->kind))
 		resolve_network(lab, fault, args);
-	else if (fault->kind == FAULT_PORTAL_DOWN)
+	else if (fault->kind == FAULT_PORTAL_DOWN || fault->kind == FAULT_PORTAL_SILENT)
 		resolve_portal(lab, fault, args);
 	else if (fault->kind >= FAULT_TARGET_CRASH && fault->kind <= FAULT_CHAP_SECRET)
 		resolve_target(lab, fault, args);

@@ -44,6 +44,7 @@ enum fault_kind {
 	FAULT_PATH_RESET,
 	FAULT_PATH_DOWN,
 	FAULT_PORTAL_DOWN,
+	FAULT_PORTAL_SILENT,
 	FAULT_ALL_PATHS_DOWN,
 	/* of the network, on paths */
 	FAULT_SESSION_RESET,

@@ -85,10 +85,11 @@ static int set_all(struct real_faults *faults, const struct fault_config *fault,
 	return r;
 }
 
-/* Faults of the array: the command that begins each and the one that ends it. */
+/* Faults that the target carries out: the command that begins each and the one that ends it. */
 static const struct {
 	const char *begin, *end;
-} array_commands[FAULT_KINDS] = {
+} target_commands[FAULT_KINDS] = {
+    [FAULT_PORTAL_SILENT] = {"portal-silent", "portal-speaks"},
     [FAULT_DRIVE_FAIL] = {"drive-fail", "drive-return"},
     [FAULT_DRIVE_SLOW] = {"drive-slow", "drive-slow"},
     [FAULT_DRIVE_LATENT] = {"drive-latent", "drive-latent"},
@@ -101,13 +102,15 @@ static const struct {
     [FAULT_CHAP_SECRET] = {"chap-change", "chap-restore"},
 };
 
-static int set_array(struct real_faults *faults, const struct fault_config *fault, bool begin,
-		     struct err *err)
+static int set_target(struct real_faults *faults, const struct fault_config *fault, bool begin,
+		      struct err *err)
 {
 	const char *name =
-	    begin ? array_commands[fault->kind].begin : array_commands[fault->kind].end;
+	    begin ? target_commands[fault->kind].begin : target_commands[fault->kind].end;
 	json_t *request = json_pack("{s:s}", "command", name);
 
+	if (fault->kind == FAULT_PORTAL_SILENT)
+		json_object_set_new(request, "portal", json_string(fault->portal.text));
 	if (fault->member)
 		json_object_set_new(request, "member", json_string(fault->member));
 	if (fault_has_drive(fault->kind))
@@ -165,6 +168,6 @@ int real_faults_apply(void *arg, const struct fault_config *fault, bool begin, s
 	case FAULT_TARGET_CRASH:
 		return crash(faults, begin, err);
 	default:
-		return set_array(faults, fault, begin, err);
+		return set_target(faults, fault, begin, err);
 	}
 }

@@ -164,8 +164,8 @@ static const struct error_case host_cases[] = {
      "['iscsi://127.0.0.2/iqn.2026-11.test:x/0']}]",
      "another lun of this lab is the same logical unit; two writers would corrupt it; paths of one "
      "lun belong into one list of urls"},
-    {"workload.type=exhcange",
-     "there is no workload of type 'exhcange'; did you mean 'exchange'? allowed: exchange, foreign, raw"},
+    {"workload.type=exhcange", "there is no workload of type 'exhcange'; did you mean 'exchange'? "
+			       "allowed: exchange, foreign, raw"},
     {"workload=exchange", "'workload' must be a mapping with a `type`; write workload: {type: "
 			  "exchange, ...}"},
     {"workload.mailboxes=none", "'mailboxes': 'none' is not a whole number"},
@@ -190,7 +190,8 @@ static const struct error_case run_cases[] = {
      "neither the group nor a member has portal 127.0.0.1:1"},
     {"faults.3.all-paths-down.host=mbx", "the lab has no host 'mbx'"},
     {"faults.0={at: 1s}",
-     "a fault without a kind; allowed: path-reset, path-down, portal-down, all-paths-down, "
+     "a fault without a kind; allowed: path-reset, path-down, portal-down, portal-silent, "
+     "all-paths-down, "
      "session-reset, half-open, black-hole, path-hold, path-slow, digest-corruption, "
      "target-crash, alua-flip, chap-secret, drive-fail, drive-slow, drive-latent, "
      "member-offline, controller-failover, link-down, battery-lost, scrub, random"},

@@ -27,6 +27,9 @@ status=0
 "$SANLAB" run "$LABS/quickstart.yaml" --out "$WORK/out" >"$WORK/second.txt" 2>&1 || status=$?
 [ "$status" -eq 3 ] || fail "a second run into the directory: exit $status, not 3: $(cat "$WORK/second.txt")"
 grep -q "process $run" "$WORK/second.txt" || fail "the holder is not named: $(cat "$WORK/second.txt")"
+status=0
+"$SANLAB" report "$WORK/out" >"$WORK/second.txt" 2>&1 || status=$?
+[ "$status" -eq 3 ] || fail "a report of a run that goes on: exit $status, not 3: $(cat "$WORK/second.txt")"
 
 # SIGHUP ends in order: report written, the target gone.
 target=$(pgrep -P "$run" | head -n 1)

@@ -89,8 +89,8 @@ static void lost(struct mpio *m, struct mpio_req *req)
 	struct mpio_path *p = m->paths[req->path];
 
 	mpio_queue_req(m, req, REQ_LOST);
-	if (req->pio.op == IO_WRITE || req->pio.op == IO_UNMAP)
-		mpio_fence(m, req);
+	if (mpio_changes_data(req))
+		mpio_fence_lost(m, req);
 	p->failing = true;
 	mpio_view_refresh(m, req->path);
 }
@@ -120,6 +120,8 @@ static void handle(struct mpio *m, struct mpio_req *req)
 	switch (req->pio.result) {
 	case PATH_OK:
 		mpio_ledger_count(m, req);
+		if (m->paths[req->path]->loss.first_io_due)
+			mpio_track_first_io(m->paths[req->path]);
 		mpio_finish(m, req, 0);
 		break;
 	case PATH_SENSE:
@@ -141,15 +143,21 @@ void mpio_answered(struct path_io *pio)
 {
 	struct mpio_req *req = pio->owner;
 	struct mpio *m = req->mpio;
+	bool write = mpio_changes_data(req);
 
 	/* Exactly once: a second answer, or one for an io that has ended, is a broken path kind. */
 	assert(req->state == REQ_SENT);
 	m->depth++;
 	mpio_view_answered(m, req->path, req->length_bytes);
+	m->writes_in_flight -= write;
 	if (m->freeing && pio->result != PATH_OK)
 		mpio_finish(m, req, -ENODEV);
 	else
 		handle(m, req);
+	if (write)
+		mpio_fence_write_ended(m);
+	if (m->holding)
+		loop_task_queue(m->loop, &m->task);
 	mpio_pump(m);
 	m->depth--;
 }

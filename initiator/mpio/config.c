@@ -5,6 +5,13 @@
 #include "base/bytes.h"
 #include "initiator/mpio/mpio.h"
 
+static const char *const mpio_fence_names[] = {
+    [MPIO_FENCE_RESET] = "reset",
+    [MPIO_FENCE_STRICT] = "strict",
+    [MPIO_FENCE_NONE] = "none",
+    NULL,
+};
+
 static const struct cfg_field mpio_fields[] = {
     {"policy", CFG_ENUM, offsetof(struct mpio_config, policy), .preset = "round-robin",
      .names = mpio_policy_names, .help = "how the next path is chosen"},
@@ -36,6 +43,22 @@ static const struct cfg_field mpio_fields[] = {
      .max = 4096, .help = "I/Os in flight on one path"},
     {"header-digest", CFG_BOOL, offsetof(struct mpio_config, header_digest), .preset = "false",
      .help = "asks for CRC32C header digests"},
+    {"fence", CFG_ENUM, offsetof(struct mpio_config, fence), .preset = "reset",
+     .names = mpio_fence_names,
+     .help = "what must end a lost path's old session before its blocks are written anew: a new "
+	     "login with its name (strict), or else a reset of the unit (reset); none: nothing"},
+    {"fence-hold", CFG_DURATION, offsetof(struct mpio_config, fence_hold_ns), .preset = "5s",
+     .min = 1e6, .max = 3600e9,
+     .help = "fence: reset: how long after the loss what was sent may still arrive"},
+    {"fence-wait", CFG_DURATION, offsetof(struct mpio_config, fence_wait_ns), .preset = "60s",
+     .min = 1e6, .max = 3600e9,
+     .help = "a write of such blocks that has waited for that long fails"},
+    {"fence-limit", CFG_UINT, offsetof(struct mpio_config, fence_limit), .preset = "8192",
+     .min = 16, .max = 1000000,
+     .help = "lost writes remembered; writes wait when there may be more"},
+    {"fence-unknown-group", CFG_BOOL, offsetof(struct mpio_config, fence_unknown_group),
+     .preset = "false",
+     .help = "end it through another portal also when no target portal group is told"},
 };
 
 const struct cfg_schema mpio_schema = {"mpio", sizeof(struct mpio_config), mpio_fields,

@@ -14,8 +14,7 @@ enum { REFUSE_AFTER_NS = 1000 * 1000 };
 
 static bool is_queued(const struct mpio_req *req)
 {
-	return req->state == REQ_READY || req->state == REQ_DELAYED || req->state == REQ_BLOCKED ||
-	       req->state == REQ_LOST;
+	return req->state != REQ_FREE && req->state != REQ_SENT;
 }
 
 static struct mpio_req_list *list_of(struct mpio *m, const struct mpio_req *req)
@@ -27,6 +26,10 @@ static struct mpio_req_list *list_of(struct mpio *m, const struct mpio_req *req)
 		return &m->delayed;
 	case REQ_BLOCKED:
 		return &m->blocked;
+	case REQ_BEHIND:
+		return &m->behind;
+	case REQ_CROWDED:
+		return &m->crowded;
 	default:
 		return &m->paths[req->path]->lost;
 	}
@@ -88,8 +91,8 @@ void mpio_finish(struct mpio *m, struct mpio_req *req, int status)
 
 	assert(req->state != REQ_FREE);
 	unqueue(m, req);
-	if (req->fenced)
-		mpio_unfence(m, req);
+	if (req->loss)
+		mpio_track_ended(m, req, status);
 	mpio_req_put(m, req);
 	if (whole) {
 		if (status && !whole->status)
@@ -120,7 +123,8 @@ void mpio_fail_waiting(struct mpio *m)
 	struct mpio_req *req;
 
 	while ((req = TAILQ_FIRST(&m->ready)) || (req = TAILQ_FIRST(&m->delayed)) ||
-	       (req = TAILQ_FIRST(&m->blocked)))
+	       (req = TAILQ_FIRST(&m->blocked)) || (req = TAILQ_FIRST(&m->behind)) ||
+	       (req = TAILQ_FIRST(&m->crowded)))
 		mpio_finish(m, req, -ENODEV);
 	while (ios--)
 		end_io(m, pop_incoming(m), -ENODEV);
@@ -282,6 +286,9 @@ static void send(struct mpio *m, struct mpio_req *req, unsigned path)
 	req->state = REQ_SENT;
 	req->path = path;
 	req->same_path = false;
+	m->writes_in_flight += mpio_changes_data(req);
+	if (req->loss)
+		mpio_track_sent(m, req);
 	path_submit(m->paths[path]->path, &req->pio);
 }
 
@@ -290,18 +297,18 @@ static bool dispatch_one(struct mpio *m)
 	struct mpio_req *req = TAILQ_FIRST(&m->ready);
 	int path;
 
+	if (m->holding)
+		return false;
 	if (!req) {
 		if (!m->incoming || !m->available)
 			return false;
 		prepare(m, pop_incoming(m));
 		return true;
 	}
-	if (m->fence_count && mpio_fence_blocks(m, req)) {
-		mpio_queue_req(m, req, REQ_BLOCKED);
-		return true;
-	}
 	if (!m->available)
 		return false;
+	if (mpio_changes_data(req) && !mpio_fence_passes(m, req))
+		return true;
 	path = choose(m, req);
 	if (path < 0)
 		return false;

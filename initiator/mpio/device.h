@@ -4,8 +4,10 @@
  *
  * An io handed in waits in `incoming` (linked by io->link) until a path can take it; then it
  * becomes one request, or several when it is larger than the unit takes at once.  A request is in
- * exactly one place: `ready` (goes next), `delayed` (a retry with its time), `blocked` (waits for
- * a fenced range), sent on a path, or on a path's `lost` list until that path is torn down.
+ * exactly one place: `ready` (goes next), `delayed` (a retry with its time), `blocked` (waits for a
+ * fenced range), `behind` (a lost write that waits for overlapping ones in flight), `crowded` (a
+ * write that waits for room in the table of ranges), sent on a path, or on a path's `lost` list
+ * until that path is torn down.
  *
  * Invariants (asserted): a request is answered only while it is sent; every io handed in is
  * completed once (open_ios returns to 0).
@@ -16,6 +18,7 @@
 #include <assert.h>
 #include <sys/queue.h>
 
+#include "initiator/mpio/fence.h"
 #include "initiator/mpio/mpio.h"
 #include "initiator/mpio/path_state.h"
 #include "initiator/mpio/policy.h"
@@ -26,7 +29,16 @@ enum {
 	MPIO_POOL_CHUNK = 64,
 };
 
-enum req_state { REQ_FREE, REQ_READY, REQ_DELAYED, REQ_BLOCKED, REQ_SENT, REQ_LOST };
+enum req_state {
+	REQ_FREE,
+	REQ_READY,
+	REQ_DELAYED,
+	REQ_BLOCKED,
+	REQ_BEHIND,
+	REQ_CROWDED,
+	REQ_SENT,
+	REQ_LOST,
+};
 
 /* An io that became several requests. */
 struct mpio_whole {
@@ -48,11 +60,13 @@ struct mpio_req {
 	unsigned retries;
 	uint64_t offset_bytes, length_bytes;
 	uint64_t sent_ns, due_ns;
-	bool fenced;
+	uint64_t place;	     /* in the order of losses (fence.h); FENCE_NO_PLACE: never lost */
+	uint64_t blocked_ns; /* since when it has waited for a fence; 0: not yet */
+	unsigned loss;	     /* it was taken back with that loss of loss_path; 0: never */
+	unsigned loss_path;
 	struct iovec *slice; /* of a split io; kept with the request for its next use */
 	unsigned slice_room;
 	TAILQ_ENTRY(mpio_req) link;
-	TAILQ_ENTRY(mpio_req) fence_link;
 };
 TAILQ_HEAD(mpio_req_list, mpio_req);
 SLIST_HEAD(mpio_whole_list, mpio_whole);
@@ -60,6 +74,12 @@ SLIST_HEAD(mpio_whole_list, mpio_whole);
 struct mpio_chunk {
 	struct mpio_chunk *next;
 	struct mpio_req reqs[MPIO_POOL_CHUNK];
+};
+
+/* What the tracker has been told of a path's last loss. */
+struct mpio_loss {
+	unsigned number, open; /* open: requests taken back that have not ended */
+	bool reissued, succeeded, returned, first_io_due;
 };
 
 struct mpio_path {
@@ -76,6 +96,16 @@ struct mpio_path {
 	bool drop;    /* MPIO itself gives the login up, from its task */
 	char drop_why[96];
 	struct mpio_ledger ledger;
+
+	struct mpio_loss loss;
+	uint64_t key;	     /* with the path the I_T nexus of its last login, see fencing.c */
+	uint64_t connect_ns; /* the login under way began */
+	struct path_fence fence;
+	bool fencing;	    /* `fence` is under way, through path fence_via: it stays down */
+	bool reconnect_due; /* when that is over */
+	unsigned fence_via;
+	uint64_t fence_key;   /* of the nexus that is being ended */
+	uint64_t fence_tried; /* paths (bits) it has failed through */
 };
 
 struct mpio {
@@ -97,19 +127,26 @@ struct mpio {
 	struct path_identity unit;
 
 	struct io *incoming, **incoming_tail;
-	struct mpio_req_list ready, delayed, blocked;
+	struct mpio_req_list ready, delayed, blocked, behind, crowded;
 	uint64_t incoming_count, queued_reqs;
 	uint64_t open_ios;
 	bool pumping;
 
-	struct mpio_req_list fences; /* writes of unknown outcome, oldest first */
-	unsigned fence_count;
+	struct fence_table fences;
+	uint64_t writes_in_flight; /* and unmaps */
+	struct path_fence reset;   /* LOGICAL UNIT RESET, through path reset_via */
+	bool resetting;
+	bool holding; /* nothing is sent: a reset would end it without an answer */
+	unsigned reset_via;
+	uint64_t reset_tried;			/* paths (bits) it has failed through */
+	uint64_t hold_until_ns, reset_older_ns; /* it ends what was lost before the latter */
+	uint64_t reset_retry_ns;
 
 	struct mpio_whole_list free_wholes;
 	struct mpio_req_list free_reqs;
 	struct mpio_chunk *chunks;
 
-	struct loop_timer delay_timer, no_path_timer, refuse_timer, settle_timer;
+	struct loop_timer delay_timer, no_path_timer, refuse_timer, settle_timer, fence_timer;
 	struct loop_task task; /* drops logins, reports ready */
 	bool started, gone, freeing;
 	unsigned depth; /* inside a callback of a path or of the loop */
@@ -138,10 +175,28 @@ void mpio_refuse_due(void *arg);
 void mpio_answered(struct path_io *pio);
 void mpio_delay_due(void *arg);
 
-/* fence.c */
-void mpio_fence(struct mpio *m, struct mpio_req *req);
-void mpio_unfence(struct mpio *m, struct mpio_req *req);
-bool mpio_fence_blocks(const struct mpio *m, const struct mpio_req *req);
+/* fencing.c */
+static inline bool mpio_changes_data(const struct mpio_req *req)
+{
+	return req->pio.op == IO_WRITE || req->pio.op == IO_UNMAP;
+}
+void mpio_fence_lost(struct mpio *m, struct mpio_req *req);
+/* False: it waits now, in one of the lists. */
+bool mpio_fence_passes(struct mpio *m, struct mpio_req *req);
+void mpio_fence_write_ended(struct mpio *m); /* an answer to a write has come */
+void mpio_fence_path_up(struct mpio_path *p);
+void mpio_fence_path_down(struct mpio_path *p);
+void mpio_fence_advance(struct mpio *m); /* from the task */
+void mpio_fence_due(void *arg);
+
+/* track.c */
+void mpio_track_taken_back(struct mpio_path *p, struct mpio_req *req);
+void mpio_track_lost(struct mpio_path *p, unsigned taken_back);
+void mpio_track_sent(struct mpio *m, const struct mpio_req *req);
+void mpio_track_ended(struct mpio *m, const struct mpio_req *req, int status);
+void mpio_track_fenced(struct mpio_path *p, unsigned freed, enum mpio_proof proof, unsigned via);
+void mpio_track_up(struct mpio_path *p);
+void mpio_track_first_io(struct mpio_path *p);
 
 /* views.c */
 /* Sets `usable` of all from `able` and `rank`. */
@@ -153,6 +208,8 @@ void mpio_view_answered(struct mpio *m, unsigned path, uint64_t bytes);
 /* paths.c */
 void mpio_path_event(void *arg, struct path *path, enum path_event event, const char *why);
 void mpio_path_reconnect(void *arg);
+/* Ends a login that is under way; it will be tried again. */
+void mpio_path_give_up(struct mpio_path *p, const char *why);
 void mpio_drop_path(struct mpio *m, unsigned path, const char *why);
 void mpio_drop_due(struct mpio *m);
 void mpio_no_path_due(void *arg);

@@ -1,56 +1,141 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fencing: a write whose path was lost may or may not have been executed.  Until its re-issue has
- * ended nothing else to an overlapping range is sent, or the re-issue could overwrite what came
- * later.
- *
- * Fenced writes themselves wait only for older ones, so two lost writes to one range cannot block
- * each other.  The list is short (writes in flight on lost paths) and usually empty: callers test
- * fence_count first.
+ * The table of fenced ranges.
  */
-#include "initiator/mpio/device.h"
+#include "initiator/mpio/fence.h"
 
-void mpio_fence(struct mpio *m, struct mpio_req *req)
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+
+int fence_init(struct fence_table *table, unsigned limit)
 {
-	if (req->fenced)
-		return; /* lost again: it keeps its place */
-	req->fenced = true;
-	TAILQ_INSERT_TAIL(&m->fences, req, fence_link);
-	m->fence_count++;
+	*table = (struct fence_table){.limit = limit};
+	TAILQ_INIT(&table->held);
+	TAILQ_INIT(&table->free);
+	table->ranges = calloc(limit, sizeof *table->ranges);
+	return table->ranges ? 0 : -ENOMEM;
 }
 
-/* All that was blocked tries again; what other fences still hold will be blocked again. */
-void mpio_unfence(struct mpio *m, struct mpio_req *req)
+void fence_done(struct fence_table *table)
 {
-	struct mpio_req *waiting;
-
-	assert(req->fenced && m->fence_count > 0);
-	req->fenced = false;
-	TAILQ_REMOVE(&m->fences, req, fence_link);
-	m->fence_count--;
-	for (waiting = TAILQ_FIRST(&m->blocked); waiting; waiting = TAILQ_NEXT(waiting, link))
-		waiting->state = REQ_READY;
-	TAILQ_CONCAT(&m->blocked, &m->ready, link);
-	TAILQ_CONCAT(&m->ready, &m->blocked, link);
+	free(table->ranges);
+	table->ranges = NULL;
 }
 
-static bool overlap(const struct mpio_req *a, const struct mpio_req *b)
+/* The regions a range touches: from FIRST on, COUNT of them, each at most once. */
+static unsigned regions_of(uint64_t offset_bytes, uint64_t length_bytes, uint64_t *ret_first)
 {
-	return a->offset_bytes < b->offset_bytes + b->length_bytes &&
-	       b->offset_bytes < a->offset_bytes + a->length_bytes;
+	uint64_t first = offset_bytes >> FENCE_REGION_SHIFT;
+	uint64_t last =
+	    (offset_bytes + MAX_OF(length_bytes, UINT64_C(1)) - 1) >> FENCE_REGION_SHIFT;
+
+	*ret_first = first;
+	return (unsigned)MIN_OF(last - first + 1, (uint64_t)FENCE_REGIONS);
 }
 
-bool mpio_fence_blocks(const struct mpio *m, const struct mpio_req *req)
+static void count_regions(struct fence_table *table, const struct fence_range *range, int by)
 {
-	const struct mpio_req *fence;
+	uint64_t first;
+	unsigned count = regions_of(range->offset_bytes, range->length_bytes, &first);
 
-	if (req->pio.op == IO_FLUSH)
-		return false; /* promises nothing about writes not yet answered */
-	for (fence = TAILQ_FIRST(&m->fences); fence; fence = TAILQ_NEXT(fence, fence_link)) {
-		if (fence == req)
-			return false;
-		if (overlap(fence, req))
-			return true;
+	for (unsigned i = 0; i < count; i++)
+		table->regions[(first + i) % FENCE_REGIONS] += (uint32_t)by;
+}
+
+uint64_t fence_add(struct fence_table *table, const struct fence_range *lost)
+{
+	struct fence_range *range = TAILQ_FIRST(&table->free);
+
+	if (range) {
+		TAILQ_REMOVE(&table->free, range, link);
+	} else {
+		assert(table->touched < table->limit); /* fence_room was asked */
+		range = &table->ranges[table->touched++];
 	}
+	*range = *lost;
+	if (range->place == FENCE_NO_PLACE)
+		range->place = ++table->last_place;
+	TAILQ_INSERT_TAIL(&table->held, range, link);
+	table->count++;
+	table->of_path[range->path]++;
+	count_regions(table, range, 1);
+	return range->place;
+}
+
+static void release(struct fence_table *table, struct fence_range *range)
+{
+	TAILQ_REMOVE(&table->held, range, link);
+	TAILQ_INSERT_HEAD(&table->free, range, link);
+	assert(table->count > 0 && table->of_path[range->path] > 0);
+	table->count--;
+	table->of_path[range->path]--;
+	count_regions(table, range, -1);
+}
+
+static bool regions_clear(const struct fence_table *table, uint64_t offset_bytes,
+			  uint64_t length_bytes)
+{
+	uint64_t first;
+	unsigned count = regions_of(offset_bytes, length_bytes, &first);
+
+	for (unsigned i = 0; i < count; i++)
+		if (table->regions[(first + i) % FENCE_REGIONS])
+			return false;
+	return true;
+}
+
+bool fence_blocks(const struct fence_table *table, uint64_t offset_bytes, uint64_t length_bytes,
+		  uint64_t place)
+{
+	const struct fence_range *range;
+
+	if (regions_clear(table, offset_bytes, length_bytes))
+		return false;
+	TAILQ_FOREACH (range, &table->held, link)
+		if (range->place < place && range->offset_bytes < offset_bytes + length_bytes &&
+		    offset_bytes < range->offset_bytes + range->length_bytes)
+			return true;
 	return false;
+}
+
+unsigned fence_free_nexus(struct fence_table *table, unsigned path, uint64_t key)
+{
+	struct fence_range *range, *next;
+	unsigned freed = 0;
+
+	for (range = TAILQ_FIRST(&table->held); range && table->of_path[path]; range = next) {
+		next = TAILQ_NEXT(range, link);
+		if (range->path != path || range->key != key)
+			continue;
+		release(table, range);
+		freed++;
+	}
+	return freed;
+}
+
+unsigned fence_free_older(struct fence_table *table, uint64_t lost_before_ns)
+{
+	struct fence_range *range;
+	unsigned freed = 0;
+
+	while ((range = TAILQ_FIRST(&table->held)) && range->lost_ns <= lost_before_ns) {
+		release(table, range);
+		freed++;
+	}
+	return freed;
+}
+
+const struct fence_range *fence_oldest_of(const struct fence_table *table, unsigned path)
+{
+	const struct fence_range *range;
+
+	if (table->of_path[path] == 0)
+		return NULL;
+	TAILQ_FOREACH (range, &table->held, link)
+		if (range->path == path)
+			return range;
+	return NULL;
 }

@@ -32,6 +32,9 @@ static void take_config(struct mpio *m, const struct mpio_config *config)
 	c->reconnect_max_ns = MAX_OF(c->reconnect_max_ns, c->reconnect_min_ns);
 	set_default(&c->io_timeout_ns, 5 * NS_PER_S);
 	set_default(&c->queue_depth, 128);
+	set_default(&c->fence_hold_ns, 5 * NS_PER_S);
+	set_default(&c->fence_wait_ns, 60 * NS_PER_S);
+	set_default(&c->fence_limit, 8192);
 }
 
 /* The last thing of the turn, and of this function: the owner may free the device in it. */
@@ -40,6 +43,7 @@ static void on_task(void *arg)
 	struct mpio *m = arg;
 
 	mpio_drop_due(m);
+	mpio_fence_advance(m);
 	if (m->ready_due && !m->ready_told) {
 		m->ready_told = true;
 		loop_timer_cancel(m->loop, &m->settle_timer);
@@ -69,15 +73,16 @@ int mpio_new(struct loop *loop, const struct mpio_config *config, const char *na
 	m = calloc(1, sizeof *m);
 	if (!m)
 		return -ENOMEM;
+	take_config(m, config);
 	m->policy_state = calloc(1, policy->state_bytes);
-	if (!m->policy_state) {
+	if (!m->policy_state || fence_init(&m->fences, (unsigned)m->config.fence_limit) < 0) {
+		free(m->policy_state);
 		free(m);
 		return -ENOMEM;
 	}
 	m->layer.ops = &mpio_layer_ops;
 	m->loop = loop;
 	m->policy = policy;
-	take_config(m, config);
 	policy->init(m->policy_state, &m->config, NULL);
 	snprintf(m->name, sizeof m->name, "%s", name);
 	rng_init(&m->rng, seed, rng_stream_of(name));
@@ -85,12 +90,14 @@ int mpio_new(struct loop *loop, const struct mpio_config *config, const char *na
 	TAILQ_INIT(&m->ready);
 	TAILQ_INIT(&m->delayed);
 	TAILQ_INIT(&m->blocked);
-	TAILQ_INIT(&m->fences);
+	TAILQ_INIT(&m->behind);
+	TAILQ_INIT(&m->crowded);
 	TAILQ_INIT(&m->free_reqs);
 	loop_timer_init(&m->delay_timer, mpio_delay_due, m);
 	loop_timer_init(&m->no_path_timer, mpio_no_path_due, m);
 	loop_timer_init(&m->refuse_timer, mpio_refuse_due, m);
 	loop_timer_init(&m->settle_timer, on_settled, m);
+	loop_timer_init(&m->fence_timer, mpio_fence_due, m);
 	loop_task_init(&m->task, on_task, m);
 	m->gone = true; /* until started */
 	snprintf(m->last_why, sizeof m->last_why, "no path");
@@ -171,6 +178,7 @@ static void cancel_timers(struct mpio *m)
 	loop_timer_cancel(m->loop, &m->no_path_timer);
 	loop_timer_cancel(m->loop, &m->refuse_timer);
 	loop_timer_cancel(m->loop, &m->settle_timer);
+	loop_timer_cancel(m->loop, &m->fence_timer);
 	loop_task_cancel(m->loop, &m->task);
 	for (unsigned i = 0; i < m->count; i++)
 		loop_timer_cancel(m->loop, &m->paths[i]->reconnect);
@@ -194,6 +202,7 @@ struct mpio *mpio_free(struct mpio *mpio)
 	cancel_timers(mpio);
 	assert(mpio->open_ios == 0);
 	mpio_pool_free(mpio);
+	fence_done(&mpio->fences);
 	for (unsigned i = 0; i < mpio->count; i++)
 		free(mpio->paths[i]);
 	free(mpio->policy_state);
@@ -239,4 +248,9 @@ uint32_t mpio_block_bytes(const struct mpio *mpio)
 uint64_t mpio_waiting(const struct mpio *mpio)
 {
 	return mpio->incoming_count + mpio->queued_reqs;
+}
+
+unsigned mpio_fences(const struct mpio *mpio)
+{
+	return mpio->fences.count;
 }

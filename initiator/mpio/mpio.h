@@ -70,6 +70,7 @@ struct mpio_config {
 
 	int fence;		     /* enum mpio_fence_mode */
 	uint64_t fence_hold_ns;	     /* default 5 s */
+	uint64_t fence_wait_ns;	     /* a write that waits for longer fails; default 60 s */
 	uint64_t fence_limit;	     /* ranges kept, default 8192 */
 	bool fence_unknown_group;    /* proof 2 also where no portal group is told */
 	bool alua_explicit;	     /* SET TARGET PORT GROUPS when no path is optimized */

@@ -101,13 +101,17 @@ static void end_login(struct mpio_path *p, const char *why)
 	struct mpio_req *req;
 
 	while ((req = TAILQ_LAST(&p->lost, mpio_req_list))) {
+		mpio_track_taken_back(p, req);
 		mpio_requeue_first(m, req);
 		reissued++;
 	}
-	if (p->machine.state == MPIO_PATH_UP)
+	if (p->machine.state == MPIO_PATH_UP) {
 		p->ledger.losses++;
+		mpio_track_lost(p, reissued);
+	}
 	p->ledger.reissued += reissued;
 	p->failing = false;
+	mpio_fence_path_down(p);
 	step(p, PATH_INPUT_DOWN, reissued, why);
 	if (m->gone)
 		mpio_fail_waiting(m);
@@ -118,6 +122,7 @@ static void came_up(struct mpio_path *p)
 	struct mpio *m = p->mpio;
 	const char *why = mismatch(m, &p->path->identity);
 
+	mpio_fence_path_up(p);
 	if (why) {
 		step(p, PATH_INPUT_WRONG, 0, why);
 		mpio_drop_path(m, p->index, why);
@@ -129,6 +134,7 @@ static void came_up(struct mpio_path *p)
 	p->depth_limit = (unsigned)m->config.queue_depth;
 	p->failing = false;
 	step(p, PATH_INPUT_UP, 0, "");
+	mpio_track_up(p);
 	if (m->up_count == m->count && !m->ready_told) {
 		m->ready_due = true;
 		m->ready_status = 0;
@@ -160,12 +166,23 @@ void mpio_path_reconnect(void *arg)
 	struct mpio *m = p->mpio;
 	int r;
 
+	if (p->fencing) {
+		p->reconnect_due = true; /* its ISID is in use */
+		return;
+	}
 	m->depth++;
+	p->connect_ns = loop_now_ns(m->loop);
 	step(p, PATH_INPUT_CONNECT, 0, "");
 	r = path_connect(p->path);
 	if (r < 0)
 		end_login(p, strerror(-r));
 	m->depth--;
+}
+
+void mpio_path_give_up(struct mpio_path *p, const char *why)
+{
+	path_disconnect(p->path); /* no event follows */
+	step(p, PATH_INPUT_DOWN, 0, why);
 }
 
 /* From the task, because this may be in the middle of the path's own callback. */

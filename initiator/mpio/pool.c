@@ -28,8 +28,11 @@ struct mpio_req *mpio_req_get(struct mpio *m)
 		req = TAILQ_FIRST(&m->free_reqs);
 	}
 	TAILQ_REMOVE(&m->free_reqs, req, link);
-	assert(req->state == REQ_FREE && !req->fenced);
+	assert(req->state == REQ_FREE);
 	req->whole = NULL;
+	req->place = FENCE_NO_PLACE;
+	req->blocked_ns = 0;
+	req->loss = 0;
 	req->same_path = false;
 	req->avoid = 0;
 	req->retries = 0;

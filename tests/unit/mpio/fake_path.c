@@ -15,20 +15,6 @@ static struct fake_path *of(struct path *path)
 	return container_of(path, struct fake_path, path);
 }
 
-static void execute(struct fake_path *fake, const struct path_io *pio)
-{
-	uint8_t *at = fake->disk->data + pio->lba * FAKE_BLOCK_BYTES;
-	size_t size = (size_t)pio->blocks * FAKE_BLOCK_BYTES;
-
-	assert(pio->lba + pio->blocks <= fake->disk->blocks);
-	if (pio->op == IO_WRITE)
-		iov_to_mem(pio->iov, pio->iov_count, 0, at, size);
-	else if (pio->op == IO_READ)
-		iov_from_mem(pio->iov, pio->iov_count, 0, at, size);
-	else if (pio->op == IO_UNMAP)
-		memset(at, 0, size);
-}
-
 static void end_cmd(struct fake_cmd *cmd)
 {
 	struct fake_path *fake = cmd->fake;
@@ -63,8 +49,9 @@ static void answer(void *arg)
 		a = fake->script[fake->script_at++];
 	else if (fake->trouble > 0 && rng_unit(&fake->rng) < fake->trouble)
 		a = trouble(fake);
+	fake->path.heard_ns = loop_now_ns(fake->path.loop);
 	if (a.result == PATH_OK)
-		execute(fake, pio);
+		fake_execute(fake->disk, pio);
 	pio->result = a.result;
 	pio->scsi_status = a.scsi_status;
 	pio->sense_key = a.key;
@@ -73,26 +60,42 @@ static void answer(void *arg)
 	end_cmd(cmd);
 }
 
-static void end_all_lost(struct fake_path *fake)
+static void lose(struct fake_path *fake, const struct path_io *pio)
+{
+	bool changes = pio->op == IO_WRITE || pio->op == IO_UNMAP;
+
+	if (changes && fake->ghosts && rng_below(&fake->rng, 4))
+		fake_ghost_new(fake, pio);
+	else if (rng_below(&fake->rng, 2))
+		fake_execute(fake->disk, pio);
+}
+
+static void end_all_lost(struct fake_path *fake, bool ended_by_owner)
 {
 	struct fake_cmd *cmd;
 
 	fake->path.up = false;
 	while ((cmd = TAILQ_FIRST(&fake->cmds))) {
-		if (rng_below(&fake->rng, 2))
-			execute(fake, cmd->pio);
+		if (cmd->refused) {
+			cmd->pio->result = PATH_NOT_SENT;
+			end_cmd(cmd);
+			continue;
+		}
+		lose(fake, cmd->pio);
 		cmd->pio->result = PATH_LOST;
 		fake->lost++;
 		if (fake->on_lost)
 			fake->on_lost(fake->arg, fake, cmd->pio);
 		end_cmd(cmd);
 	}
+	fake_errands_end(fake, ended_by_owner);
 }
 
 void fake_path_kill(struct fake_path *fake, const char *why)
 {
 	loop_timer_cancel(fake->path.loop, &fake->connect_timer);
-	end_all_lost(fake);
+	end_all_lost(fake, false);
+	fake->path.lost_by = PATH_DETECT_RESET;
 	fake->path.config.event(fake->path.config.arg, &fake->path, PATH_EVENT_DOWN, why);
 }
 
@@ -101,12 +104,16 @@ static void connected(void *arg)
 	struct fake_path *fake = arg;
 
 	if (fake->refuse_login) {
+		fake->path.lost_by = PATH_DETECT_LOGIN;
 		fake->path.config.event(fake->path.config.arg, &fake->path, PATH_EVENT_DOWN,
 					"login refused");
 		return;
 	}
 	fake->logins++;
 	fake->path.identity = fake->identity;
+	fake->path.lost_by = PATH_DETECT_NONE;
+	fake->path.heard_ns = loop_now_ns(fake->path.loop);
+	fake_ghosts_end(fake->disk, fake, fake->identity.portal_group);
 	fake->path.up = true;
 	fake->path.config.event(fake->path.config.arg, &fake->path, PATH_EVENT_UP, "");
 }
@@ -123,20 +130,32 @@ static int fake_connect(struct path *path)
 	return 0;
 }
 
+static void refuse(void *arg)
+{
+	struct fake_cmd *cmd = arg;
+
+	cmd->pio->result = PATH_NOT_SENT;
+	end_cmd(cmd);
+}
+
 static void fake_submit(struct path *path, struct path_io *pio)
 {
 	struct fake_path *fake = of(path);
 	struct fake_cmd *cmd = calloc(1, sizeof *cmd);
 	uint64_t takes = fake->service_ns;
 
-	assert(cmd && path->up);
+	assert(cmd);
+	*cmd = (struct fake_cmd){.fake = fake, .pio = pio, .refused = !path->up};
+	path->in_flight++;
+	TAILQ_INSERT_TAIL(&fake->cmds, cmd, link);
+	loop_timer_init(&cmd->timer, cmd->refused ? refuse : answer, cmd);
+	if (cmd->refused) {
+		loop_timer_set(path->loop, &cmd->timer, loop_now_ns(path->loop));
+		return;
+	}
+	fake->submitted++;
 	if (fake->service_spread_ns)
 		takes += rng_below(&fake->rng, fake->service_spread_ns);
-	*cmd = (struct fake_cmd){.fake = fake, .pio = pio};
-	fake->submitted++;
-	path->in_flight++;
-	loop_timer_init(&cmd->timer, answer, cmd);
-	TAILQ_INSERT_TAIL(&fake->cmds, cmd, link);
 	if (!fake->hold)
 		loop_timer_set(path->loop, &cmd->timer, loop_now_ns(path->loop) + takes);
 	if (fake->on_submit)
@@ -146,12 +165,13 @@ static void fake_submit(struct path *path, struct path_io *pio)
 static void fake_disconnect(struct path *path)
 {
 	loop_timer_cancel(path->loop, &of(path)->connect_timer);
-	end_all_lost(of(path));
+	end_all_lost(of(path), true);
 }
 
 static void fake_free(struct path *path)
 {
 	fake_disconnect(path);
+	TAILQ_REMOVE(&of(path)->disk->paths, of(path), link);
 	free(of(path));
 }
 
@@ -159,6 +179,9 @@ static const struct path_ops fake_ops = {
     .name = "fake",
     .connect = fake_connect,
     .submit = fake_submit,
+    .command = fake_command,
+    .fence = fake_fence,
+    .reset_unit = fake_reset_unit,
     .disconnect = fake_disconnect,
     .free = fake_free,
 };
@@ -175,6 +198,7 @@ struct fake_path *fake_path_new(struct loop *loop, struct fake_disk *disk, const
 	fake->disk = disk;
 	fake->service_ns = 100 * NS_PER_US;
 	fake->connect_ns = NS_PER_MS;
+	fake->errand_ns = 500 * NS_PER_US;
 	fake->identity = (struct path_identity){
 	    .designator = {0x60, 1, 2, 3, 4, 5, 6, 7},
 	    .designator_bytes = 16,
@@ -185,6 +209,8 @@ struct fake_path *fake_path_new(struct loop *loop, struct fake_disk *disk, const
 	rng_init(&fake->rng, seed, rng_stream_of(portal));
 	loop_timer_init(&fake->connect_timer, connected, fake);
 	TAILQ_INIT(&fake->cmds);
+	TAILQ_INIT(&fake->errands);
+	TAILQ_INSERT_TAIL(&disk->paths, fake, link);
 	return fake;
 }
 

@@ -49,9 +49,7 @@ void rig_open(struct rig *rig, const struct mpio_config *config, unsigned paths,
 
 	*rig = (struct rig){.paths = paths};
 	assert_int_equal(loop_new_virtual(0, &rig->loop), 0);
-	rig->disk.blocks = RIG_BLOCKS;
-	rig->disk.data = calloc(RIG_BLOCKS, FAKE_BLOCK_BYTES);
-	assert_non_null(rig->disk.data);
+	fake_disk_init(&rig->disk, rig->loop, RIG_BLOCKS);
 	assert_int_equal(mpio_new(rig->loop, config ? config : &defaults, "vol", seed, &rig->mpio),
 			 0);
 	for (unsigned i = 0; i < paths; i++) {
@@ -73,8 +71,8 @@ void rig_start(struct rig *rig)
 void rig_close(struct rig *rig)
 {
 	mpio_free(rig->mpio);
+	fake_disk_done(&rig->disk);
 	loop_free(rig->loop);
-	free(rig->disk.data);
 }
 
 void rig_run_for(struct rig *rig, uint64_t ns)

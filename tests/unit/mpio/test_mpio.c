@@ -251,68 +251,6 @@ static void gives_up_without_a_path(void **unused)
 	rig_close(&rig);
 }
 
-static void fence_holds_back_newer_io(void **unused)
-{
-	struct rig_io *older, *newer, *read, *apart;
-	struct rig rig;
-
-	rig_open(&rig, NULL, 2, 1);
-	rig_start(&rig);
-	rig.fakes[0]->hold = true;
-	older = rig_io_new(&rig, IO_WRITE, 100, 8, 1);
-	io_submit(rig.layer, &older->io); /* path 0 */
-	rig.fakes[1]->service_ns = 10 * NS_PER_MS;
-	fake_path_kill(rig.fakes[0], "reset"); /* re-issued on path 1 at once */
-	assert_int_equal(rig.fakes[1]->path.in_flight, 1);
-	newer = rig_io_new(&rig, IO_WRITE, 104, 8, 2);
-	read = rig_io_new(&rig, IO_READ, 107, 1, 0);
-	apart = rig_io_new(&rig, IO_WRITE, 108, 1, 3);
-	io_submit(rig.layer, &newer->io);
-	io_submit(rig.layer, &read->io);
-	io_submit(rig.layer, &apart->io);
-	assert_int_equal(rig.fakes[1]->path.in_flight, 2); /* older and apart */
-	assert_int_equal(mpio_waiting(rig.mpio), 2);
-	rig_run_for(&rig, 15 * NS_PER_MS);
-	assert_int_equal(older->done, 1);
-	assert_int_equal(apart->done, 1);
-	assert_int_equal(newer->done, 0);
-	rig_run_for(&rig, 20 * NS_PER_MS);
-	assert_int_equal(newer->done, 1);
-	assert_int_equal(read->done, 1);
-	assert_int_equal(rig.disk.data[103 * 512], 1);
-	assert_int_equal(rig.disk.data[104 * 512], 2);
-	rig_io_free(older);
-	rig_io_free(newer);
-	rig_io_free(read);
-	rig_io_free(apart);
-	rig_close(&rig);
-}
-
-/* Two lost writes to one range: the older goes first, neither blocks the other for ever. */
-static void fences_do_not_deadlock(void **unused)
-{
-	struct rig_io *a, *b;
-	struct rig rig;
-
-	rig_open(&rig, NULL, 2, 1);
-	rig_start(&rig);
-	a = rig_io_new(&rig, IO_WRITE, 5, 4, 1);
-	b = rig_io_new(&rig, IO_WRITE, 6, 4, 2);
-	io_submit(rig.layer, &a->io);
-	io_submit(rig.layer, &b->io);
-	fake_path_kill(rig.fakes[0], "reset");
-	fake_path_kill(rig.fakes[1], "reset");
-	rig_run_for(&rig, 5 * NS_PER_S);
-	assert_int_equal(a->done, 1);
-	assert_int_equal(b->done, 1);
-	assert_int_equal(a->io.status | b->io.status, 0);
-	assert_true(a->done_ns < b->done_ns);
-	assert_int_equal(rig.disk.data[6 * 512], 2);
-	rig_io_free(a);
-	rig_io_free(b);
-	rig_close(&rig);
-}
-
 static void large_io_is_split(void **unused)
 {
 	struct rig_io *rio;
@@ -434,13 +372,12 @@ static void done_may_submit(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(ready_when_all_are_up),	 cmocka_unit_test(ready_after_settling),
-	    cmocka_unit_test(data_goes_round),		 cmocka_unit_test(shares_are_equal),
-	    cmocka_unit_test(failover_only_uses_one),	 cmocka_unit_test(loss_reissues_once),
-	    cmocka_unit_test(waits_for_a_path),		 cmocka_unit_test(gives_up_without_a_path),
-	    cmocka_unit_test(fence_holds_back_newer_io), cmocka_unit_test(fences_do_not_deadlock),
-	    cmocka_unit_test(large_io_is_split),	 cmocka_unit_test(depth_is_kept),
-	    cmocka_unit_test(free_ends_everything),	 cmocka_unit_test(done_may_submit),
+	    cmocka_unit_test(ready_when_all_are_up),  cmocka_unit_test(ready_after_settling),
+	    cmocka_unit_test(data_goes_round),	      cmocka_unit_test(shares_are_equal),
+	    cmocka_unit_test(failover_only_uses_one), cmocka_unit_test(loss_reissues_once),
+	    cmocka_unit_test(waits_for_a_path),	      cmocka_unit_test(gives_up_without_a_path),
+	    cmocka_unit_test(large_io_is_split),      cmocka_unit_test(depth_is_kept),
+	    cmocka_unit_test(free_ends_everything),   cmocka_unit_test(done_may_submit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Seeded storms: random I/O while paths die, logins fail and targets answer unit attentions, BUSY
- * and aborts.  Three oracles
+ * Seeded storms: random I/O while paths die, logins fail, targets answer unit attentions, BUSY and
+ * aborts, and what was on its way over a lost path is executed later.  Four oracles
  *  - a shadow disk: what was acknowledged is read back; a write that failed is old or new;
  *  - every io ends exactly once;
- *  - the fence: while a lost write has not ended nothing else to its range is sent, but an older
- *    lost write.
+ *  - the fence: while a lost write can still be executed no other write of its range is sent, but
+ *    an older lost one, and no re-issue of it while another write of its range is in flight;
+ *  - when all I/O has ended, late writes change nothing.
+ * Without the fence, or with one that holds for too short, the first and the last find stale data.
  *
  * `test_storm SEED` runs one seed; a failing seed prints the command that repeats it.
  */
@@ -24,6 +26,7 @@
 
 enum {
 	SEEDS = 100,
+	MUTANT_SEEDS = 10,
 	DEPTH = 48,
 	IOS = 1500,
 	BLOCKS = 256, /* few, so that ranges meet */
@@ -36,7 +39,6 @@ struct storm_io {
 	struct storm *storm;
 	uint64_t block, blocks;
 	uint32_t generation;
-	unsigned lost; /* >0: a lost write; older ones have smaller numbers */
 };
 
 struct storm {
@@ -46,6 +48,11 @@ struct storm {
 	struct storm_io *slots[DEPTH];
 	unsigned started, ended, failed;
 	unsigned losses;
+	unsigned
+	    lost[IOS + 1]; /* by generation: >0: a lost write; older ones have smaller numbers */
+	bool mutant;	   /* stale data is counted, not an error */
+	unsigned stale;	   /* blocks */
+	unsigned early;	   /* writes sent where a lost one may still come */
 	bool draining;
 	bool busy[BLOCKS];
 	uint32_t shadow[BLOCKS];
@@ -70,6 +77,8 @@ static void check_block(struct storm *storm, const uint8_t *data, uint64_t block
 {
 	uint32_t head[2], tail[2];
 
+	if (storm->mutant && storm->overlapping)
+		return;
 	memcpy(head, data, sizeof head);
 	memcpy(tail, data + FAKE_BLOCK_BYTES - sizeof tail, sizeof tail);
 	assert_int_equal(head[0], tail[0]); /* torn? */
@@ -82,6 +91,9 @@ static void check_block(struct storm *storm, const uint8_t *data, uint64_t block
 	for (unsigned i = 0; i < storm->maybes[block]; i++)
 		if (head[0] == storm->maybe[block][i])
 			return;
+	storm->stale++;
+	if (storm->mutant)
+		return;
 	fail_msg("block %llu holds %u, acknowledged was %u", (unsigned long long)block, head[0],
 		 storm->shadow[block]);
 }
@@ -193,28 +205,56 @@ static void on_lost(void *arg, struct fake_path *fake, const struct path_io *pio
 	struct storm *storm = arg;
 	struct storm_io *sio = sio_of(storm, pio);
 
-	if (pio->op == IO_WRITE && sio && !sio->lost)
-		sio->lost = ++storm->losses;
+	if (pio->op == IO_WRITE && sio && !storm->lost[sio->generation])
+		storm->lost[sio->generation] = ++storm->losses;
+}
+
+/* May it be sent while GHOST may still be executed?  True: it is the same write. */
+static bool check_ghost(struct storm *storm, const struct storm_io *self,
+			const struct fake_ghost *ghost)
+{
+	uint32_t generation;
+	unsigned lost = storm->lost[self->generation];
+
+	memcpy(&generation, ghost->data, sizeof generation);
+	if (generation == self->generation)
+		return true;
+	if (lost && lost < storm->lost[generation])
+		return false;
+	storm->early++;
+	if (!storm->mutant)
+		fail_msg("write %u is sent while lost write %u may still come", self->generation,
+			 generation);
+	return false;
+}
+
+static void check_in_flight(const struct storm *storm, const struct path_io *pio)
+{
+	for (unsigned i = 0; i < storm->rig.paths; i++) {
+		const struct fake_cmd *cmd;
+
+		TAILQ_FOREACH (cmd, &storm->rig.fakes[i]->cmds, link)
+			if (cmd->pio != pio && cmd->pio->op == IO_WRITE &&
+			    pio->lba < cmd->pio->lba + cmd->pio->blocks &&
+			    cmd->pio->lba < pio->lba + pio->blocks)
+				fail_msg("a lost write is sent again beside another one");
+	}
 }
 
 static void on_submit(void *arg, struct fake_path *fake, const struct path_io *pio)
 {
 	struct storm *storm = arg;
 	struct storm_io *self = sio_of(storm, pio);
+	const struct fake_ghost *ghost;
+	bool own = false;
 
-	if (!self)
-		return; /* FLUSH */
-	for (unsigned i = 0; i < DEPTH; i++) {
-		const struct storm_io *other = storm->slots[i];
-
-		if (!other || other == self || !other->lost)
-			continue;
-		if (pio->lba >= other->block + other->blocks ||
-		    other->block >= pio->lba + pio->blocks)
-			continue;
-		/* Only an older lost write may pass. */
-		assert_true(self->lost && self->lost < other->lost);
-	}
+	if (!self || pio->op != IO_WRITE)
+		return;
+	TAILQ_FOREACH (ghost, &storm->rig.disk.ghosts, link)
+		if (pio->lba < ghost->lba + ghost->blocks && ghost->lba < pio->lba + pio->blocks)
+			own |= check_ghost(storm, self, ghost);
+	if (own && !storm->mutant)
+		check_in_flight(storm, pio);
 }
 
 static void on_fault(void *arg)
@@ -238,9 +278,18 @@ static void on_fault(void *arg)
 		       loop_now_ns(rig->loop) + rng_below(&storm->rng, 4 * NS_PER_MS));
 }
 
-static void set_up(struct storm *storm, uint64_t seed, bool overlapping)
+enum mutant { AS_IT_IS, NO_FENCE, SHORT_HOLD };
+
+static void set_up(struct storm *storm, uint64_t seed, bool overlapping, enum mutant mutant)
 {
+	/* Portal groups: one for all, pairs, one a path. */
+	unsigned groups = seed % 3 == 0 ? 1 : seed % 3 == 1 ? 2 : RIG_PATHS_MAX;
 	struct mpio_config config = {
+	    .fence = mutant == NO_FENCE			   ? MPIO_FENCE_NONE
+		     : mutant == AS_IT_IS && seed % 7 == 0 ? MPIO_FENCE_STRICT
+							   : MPIO_FENCE_RESET,
+	    .fence_hold_ns = mutant == SHORT_HOLD ? 1 : 20 * NS_PER_MS,
+	    .fence_limit = seed % 11 == 0 ? 40 : 0,
 	    .rr_ios = 1 + seed % 3,
 	    .policy = seed % 5 == 4,
 	    .no_path_ns = seed % 2 ? 20 * NS_PER_S : 40 * NS_PER_MS,
@@ -250,7 +299,14 @@ static void set_up(struct storm *storm, uint64_t seed, bool overlapping)
 	    .queue_depth = 4 + seed % 29,
 	};
 
-	*storm = (struct storm){.overlapping = overlapping, .seed = seed};
+	memset(storm, 0, sizeof *storm);
+	storm->overlapping = overlapping;
+	storm->seed = seed;
+	storm->mutant = mutant != AS_IT_IS;
+	if (mutant == SHORT_HOLD) {
+		groups = RIG_PATHS_MAX;
+		config.reconnect_min_ns = config.reconnect_max_ns = 120 * NS_PER_MS;
+	}
 	rng_init(&storm->rng, seed, 77);
 	rig_open(&storm->rig, &config, 1 + seed % 4, seed);
 	for (unsigned i = 0; i < storm->rig.paths; i++) {
@@ -258,6 +314,11 @@ static void set_up(struct storm *storm, uint64_t seed, bool overlapping)
 
 		fake->service_spread_ns = NS_PER_MS;
 		fake->trouble = 0.05;
+		fake->ghosts = true;
+		fake->travel_ns = (mutant == SHORT_HOLD ? 400 : 20) * NS_PER_MS;
+		fake->linger_ns = seed % 2 ? 100 * NS_PER_MS : NS_PER_MS;
+		fake->identity.portal_group = (int)(i % groups);
+		fake->fence_status = seed % 5 == 3 && i == 1 ? -ECONNREFUSED : 0;
 		/* Some are split; with overlaps not: the oracle thinks in whole ios. */
 		fake->identity.max_transfer_blocks = overlapping ? 0 : 8;
 		fake->on_submit = on_submit;
@@ -302,12 +363,34 @@ static void check_totals(struct storm *storm)
 	assert_int_equal(mpio_waiting(storm->rig.mpio), 0);
 }
 
-/* Returns the number of writes lost. */
-static unsigned run_storm(uint64_t seed, bool overlapping)
+/* What all have seen as ended stays as it is, whatever still comes. */
+static void check_stable(struct storm *storm)
 {
-	struct storm storm;
+	static uint8_t before[BLOCKS * FAKE_BLOCK_BYTES];
 
-	set_up(&storm, seed, overlapping);
+	for (unsigned i = 0; i < 6000 && storm->ended < storm->started; i++)
+		rig_run_for(&storm->rig, 5 * NS_PER_MS); /* liveness: everything drains */
+	assert_int_equal(storm->ended, storm->started);
+	memcpy(before, storm->rig.disk.data, sizeof before);
+	rig_run_for(&storm->rig, 30 * NS_PER_S);
+	for (unsigned i = 0; i < BLOCKS; i++)
+		storm->stale +=
+		    memcmp(before + i * FAKE_BLOCK_BYTES,
+			   storm->rig.disk.data + i * FAKE_BLOCK_BYTES, FAKE_BLOCK_BYTES) != 0;
+	if (!storm->mutant)
+		assert_int_equal(storm->stale, 0);
+}
+
+struct outcome {
+	unsigned losses, executed, stale, early;
+};
+
+static struct outcome run_storm(uint64_t seed, bool overlapping, enum mutant mutant)
+{
+	static struct storm storm;
+	struct outcome outcome;
+
+	set_up(&storm, seed, overlapping, mutant);
 	for (unsigned slot = 0; slot < DEPTH; slot++)
 		submit_one(&storm, slot);
 	for (unsigned turn = 0; turn < 4000 && storm.started < IOS; turn++) {
@@ -318,46 +401,66 @@ static unsigned run_storm(uint64_t seed, bool overlapping)
 	}
 	storm.draining = true;
 	calm(&storm);
-	rig_run_for(&storm.rig, 30 * NS_PER_S); /* liveness: everything drains */
-	assert_int_equal(storm.ended, storm.started);
-	assert_true(storm.started >= IOS / 2);
+	check_stable(&storm);
+	assert_true(mutant != AS_IT_IS || storm.started >= IOS / 2);
 	check_totals(&storm);
 	for (uint64_t block = 0; block < BLOCKS && !overlapping; block++)
 		check_block(&storm, storm.rig.disk.data + block * FAKE_BLOCK_BYTES, block);
+	outcome = (struct outcome){storm.losses, storm.rig.disk.ghosts_executed, storm.stale,
+				   storm.early};
 	rig_close(&storm.rig);
-	return storm.losses;
+	return outcome;
 }
 
 static uint64_t only_seed;
 
-static void storms(bool overlapping)
+static struct outcome storms(bool overlapping, enum mutant mutant, unsigned seeds)
 {
 	uint64_t first = only_seed ? only_seed : 1;
-	uint64_t last = only_seed ? only_seed : SEEDS;
-	uint64_t losses = 0;
+	uint64_t last = only_seed ? only_seed : seeds;
+	struct outcome sum = {0, 0, 0, 0};
 
 	for (volatile uint64_t seed = first; seed <= last; seed++) {
 		/* Known should an assertion end the loop here. */
+		struct outcome outcome;
 		char repeat[80];
 
 		snprintf(repeat, sizeof repeat, "seed %llu: test_storm %llu",
 			 (unsigned long long)seed, (unsigned long long)seed);
 		setenv("STORM_SEED", repeat, 1);
-		losses += run_storm(seed, overlapping);
+		outcome = run_storm(seed, overlapping, mutant);
+		sum.losses += outcome.losses;
+		sum.executed += outcome.executed;
+		sum.stale += outcome.stale;
+		sum.early += outcome.early;
 	}
 	unsetenv("STORM_SEED");
 	/* Storms they were. */
-	assert_true(only_seed || losses > 20 * (uint64_t)SEEDS);
+	assert_true(only_seed || sum.losses > 20 * seeds);
+	assert_true(only_seed || sum.executed > 2 * seeds);
+	return sum;
 }
 
 static void storms_with_shadow_disk(void **unused)
 {
-	storms(false);
+	storms(false, AS_IT_IS, SEEDS);
 }
 
 static void storms_with_overlaps(void **unused)
 {
-	storms(true);
+	storms(true, AS_IT_IS, SEEDS);
+}
+
+/* The tests of the test: what the fence is there for does happen without it. */
+static void mutants_are_noticed(void **unused)
+{
+	struct outcome outcome = storms(false, NO_FENCE, MUTANT_SEEDS);
+
+	assert_true(only_seed || (outcome.stale > 0 && outcome.early > 0));
+	outcome = storms(true, NO_FENCE, MUTANT_SEEDS);
+	assert_true(only_seed || outcome.early > 0);
+	outcome = storms(false, SHORT_HOLD, MUTANT_SEEDS);
+	assert_true(only_seed || (outcome.stale > 0 && outcome.early > 0));
 }
 
 /* The same seed gives the same run, to the nanosecond. */
@@ -366,9 +469,9 @@ static void storms_repeat(void **unused)
 	uint64_t hash[2] = {0, 0};
 
 	for (unsigned run = 0; run < 2; run++) {
-		struct storm storm;
+		static struct storm storm;
 
-		set_up(&storm, 42, true);
+		set_up(&storm, 42, true, AS_IT_IS);
 		for (unsigned slot = 0; slot < DEPTH; slot++)
 			submit_one(&storm, slot);
 		rig_run_for(&storm.rig, 500 * NS_PER_MS);
@@ -390,6 +493,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(storms_with_shadow_disk),
 	    cmocka_unit_test(storms_with_overlaps),
+	    cmocka_unit_test(mutants_are_noticed),
 	    cmocka_unit_test(storms_repeat),
 	};
 	int failed;

@@ -53,6 +53,8 @@ static void answered(struct iscsi_context *ctx, int status, void *command_data, 
 	if (p->tearing)
 		return; /* command_end_lost ends it */
 	assert(command && command->task == raw);
+	if (p->aborting)
+		status = SCSI_STATUS_TASK_ABORTED;
 	if (!iscsi_answer_take(&answer, status, &raw->task)) {
 		session_lose_failed(p, errno);
 		return;

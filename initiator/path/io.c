@@ -223,6 +223,8 @@ static void command_done(struct iscsi_context *ctx, int status, void *command_da
 	if (p->tearing)
 		return; /* iscsi_path_end_lost ends it */
 	assert(pio && pio->task == slot);
+	if (p->aborting)
+		status = SCSI_STATUS_TASK_ABORTED;
 	if (!take_status(pio, status, &slot->task)) {
 		session_lose_failed(p, errno);
 		return;

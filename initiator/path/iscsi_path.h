@@ -40,6 +40,7 @@ enum iscsi_phase {
 };
 
 struct iscsi_path;
+struct iscsi_fence; /* fence.c */
 
 /* What one outstanding command needs besides the submitter's path_io. */
 struct iscsi_slot {
@@ -67,6 +68,21 @@ struct iscsi_answer {
 	enum path_result result;
 	uint8_t scsi_status;
 	uint8_t sense_key, asc, ascq;
+};
+
+/* Task management functions, the first of them perhaps on its way. */
+struct iscsi_manage {
+	struct {
+		struct path_fence *fence;
+		enum iscsi_task_mgmt_funcs function;
+		uint64_t since_ns;
+	} waiting[PATH_FENCES_MAX];
+	unsigned count;
+	bool sent, answered;
+	bool swept;	     /* the commands that it ended have been dealt with */
+	bool covers;	     /* there are commands that it ends: */
+	uint32_t last_cmdsn; /* up to this one */
+	int status;
 };
 
 struct iscsi_probe {
@@ -122,6 +138,12 @@ struct iscsi_path {
 	struct iscsi_raw raws[PATH_COMMANDS_MAX];
 	struct path_command *raw_answered, **raw_answered_tail;
 	struct path_command *raw_refused, **raw_refused_tail;
+
+	struct iscsi_manage manage;
+	bool aborting; /* libiscsi lets go of commands that have been aborted */
+
+	LIST_HEAD(, iscsi_fence) fences;
+	unsigned fence_count;
 
 	struct iscsi_probe probe;
 };
@@ -184,5 +206,18 @@ void command_end_refused(struct iscsi_path *p);
 void command_end_lost(struct iscsi_path *p);
 /* The longest that one has been waiting for its answer. */
 uint64_t command_waiting_ns(const struct iscsi_path *p, uint64_t now);
+
+/* fence.c: logins for others */
+int fence_begin(struct path *path, const struct path *victim, struct path_fence *fence);
+void fence_cancel_all(struct iscsi_path *p);
+
+/* manage.c: task management */
+int manage_reset_unit(struct path *path, struct path_fence *fence);
+int manage_abort_tasks(struct path *path, struct path_fence *fence);
+/* With libiscsi off the stack: before what has been answered is delivered, and after. */
+void manage_settle(struct iscsi_path *p);
+void manage_pump(struct iscsi_path *p);
+void manage_end_lost(struct iscsi_path *p);
+uint64_t manage_waiting_ns(const struct iscsi_path *p, uint64_t now);
 
 #endif

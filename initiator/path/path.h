@@ -166,6 +166,7 @@ struct path_ops {
 	/* NULL: not offered.  0: done will be called; negative: not begun, it will not. */
 	int (*fence)(struct path *path, const struct path *victim, struct path_fence *fence);
 	int (*reset_unit)(struct path *path, struct path_fence *fence);
+	int (*abort_tasks)(struct path *path, struct path_fence *fence);
 	void (*disconnect)(struct path *path); /* ends I/O with PATH_LOST; no event follows */
 	void (*free)(struct path *path);
 };
@@ -210,11 +211,18 @@ static inline int path_fence(struct path *path, const struct path *victim, struc
 {
 	return path->ops->fence ? path->ops->fence(path, victim, fence) : -EOPNOTSUPP;
 }
-/* LOGICAL UNIT RESET over PATH: status 0 when the target has answered "function complete".  Ends
- * with -ENOTCONN when the path is lost first. */
+/* LOGICAL UNIT RESET over PATH: status 0 when the target has answered "function complete".  By then
+ * PATH's own commands sent before have ended with PATH_STATUS 40h, TASK ABORTED; those of other
+ * paths to the unit have been ended by the target without a word: path_abort_tasks on each of them
+ * brings them back.  Ends with -ENOTCONN when the path is lost first. */
 static inline int path_reset_unit(struct path *path, struct path_fence *fence)
 {
 	return path->ops->reset_unit ? path->ops->reset_unit(path, fence) : -EOPNOTSUPP;
+}
+/* ABORT TASK SET over PATH: ends PATH's own commands sent before, as above. */
+static inline int path_abort_tasks(struct path *path, struct path_fence *fence)
+{
+	return path->ops->abort_tasks ? path->ops->abort_tasks(path, fence) : -EOPNOTSUPP;
 }
 static inline void path_disconnect(struct path *path)
 {

@@ -53,6 +53,7 @@ void iscsi_path_teardown(struct iscsi_path *p, bool hard)
 	command_deliver(p);
 	iscsi_path_end_lost(p);
 	command_end_lost(p);
+	manage_end_lost(p);
 	iscsi_path_end_refused(p);
 	command_end_refused(p);
 }
@@ -117,6 +118,7 @@ static void end_everything(struct iscsi_path *p)
 	if (p->ctx && idle)
 		try_logout(p);
 	iscsi_path_teardown(p, !idle);
+	fence_cancel_all(p);
 }
 
 static void iscsi_disconnect_path(struct path *path)
@@ -136,7 +138,7 @@ static void iscsi_free(struct path *path)
 	p->free_wanted = true;
 	iscsi_path_enter(p);
 	end_everything(p);
-	assert(path->in_flight == 0);
+	assert(path->in_flight == 0 && LIST_EMPTY(&p->fences));
 	iscsi_path_leave(p);
 }
 
@@ -145,6 +147,9 @@ static const struct path_ops iscsi_ops = {
     .connect = iscsi_connect,
     .submit = iscsi_path_submit,
     .command = command_submit,
+    .fence = fence_begin,
+    .reset_unit = manage_reset_unit,
+    .abort_tasks = manage_abort_tasks,
     .disconnect = iscsi_disconnect_path,
     .free = iscsi_free,
 };

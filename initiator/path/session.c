@@ -59,6 +59,8 @@ static void session_settle(struct iscsi_path *p)
 	}
 	if (p->asked && !p->lost)
 		leave(p);
+	if (p->manage.count)
+		manage_settle(p);
 	iscsi_path_deliver(p);
 	command_deliver(p);
 	if (p->redirected && !p->lost)
@@ -78,6 +80,8 @@ static void session_settle(struct iscsi_path *p)
 		p->path.heard_ns = p->last_nop_ns = loop_now_ns(p->path.loop);
 		session_set_tick(p);
 		iscsi_path_event(p, PATH_EVENT_UP, "");
+	} else if (p->manage.count) {
+		manage_pump(p);
 	}
 }
 
@@ -225,7 +229,8 @@ static uint64_t waiting_ns(const struct iscsi_path *p, uint64_t now)
 {
 	uint64_t io = p->oldest ? now - p->oldest->submit_ns : 0;
 
-	return MAX_OF(io, command_waiting_ns(p, now));
+	io = MAX_OF(io, command_waiting_ns(p, now));
+	return MAX_OF(io, manage_waiting_ns(p, now));
 }
 
 /* The next moment at which something may be due; what is heard until then moves it on. */

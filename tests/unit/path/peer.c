@@ -401,13 +401,19 @@ void peer_drop(struct peer *peer, bool reset)
 	peer->fd = -1;
 }
 
+void peer_stop_listening(struct peer *peer)
+{
+	if (peer->listen_fd < 0)
+		return;
+	loop_watch_del(peer->loop, &peer->listen_watch);
+	close(peer->listen_fd);
+	peer->listen_fd = -1;
+}
+
 void peer_close(struct peer *peer)
 {
 	peer_drop(peer, false);
-	if (peer->listen_fd >= 0) {
-		loop_watch_del(peer->loop, &peer->listen_watch);
-		close(peer->listen_fd);
-	}
+	peer_stop_listening(peer);
 	free(peer->input);
 	free(peer->disk);
 }

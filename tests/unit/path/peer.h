@@ -82,6 +82,7 @@ struct peer {
 
 void peer_open(struct peer *peer, struct loop *loop);
 void peer_drop(struct peer *peer, bool reset); /* the connection */
+void peer_stop_listening(struct peer *peer);
 void peer_close(struct peer *peer);
 
 /* ---- for scripts ---- */

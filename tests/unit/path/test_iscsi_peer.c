@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -75,9 +74,7 @@ static void refused(void **unused)
 	struct bench b;
 
 	open_bench(&b);
-	loop_watch_del(b.loop, &b.peer.listen_watch);
-	close(b.peer.listen_fd);
-	b.peer.listen_fd = -1;
+	peer_stop_listening(&b.peer);
 	open_path(&b);
 	for (unsigned i = 1; i <= 3; i++) {
 		connect_path(&b);

@@ -22,6 +22,14 @@ static const struct kind kinds[] = {
     {"data-mismatches", offsetof(struct expect_config, data_mismatches), CFG_UINT, "0"},
     {"io-errors", offsetof(struct expect_config, io_errors), CFG_UINT, "0"},
     {"max-io-gap", offsetof(struct expect_config, max_io_gap), CFG_DURATION, "\"<= 2s\""},
+    {"failover-time", offsetof(struct expect_config, failover_time), CFG_DURATION, "\"<= 2s\""},
+    {"failback-time", offsetof(struct expect_config, failback_time), CFG_DURATION, "\"<= 5s\""},
+    {"p50-latency", offsetof(struct expect_config, p50_latency), CFG_DURATION, "\"< 5ms\""},
+    {"p90-latency", offsetof(struct expect_config, p90_latency), CFG_DURATION, "\"< 20ms\""},
+    {"p95-latency", offsetof(struct expect_config, p95_latency), CFG_DURATION, "\"< 20ms\""},
+    {"p99-latency", offsetof(struct expect_config, p99_latency), CFG_DURATION, "\"< 50ms\""},
+    {"p99.9-latency", offsetof(struct expect_config, p999_latency), CFG_DURATION, "\"< 1s\""},
+    {"max-latency", offsetof(struct expect_config, max_latency), CFG_DURATION, "\"< 2s\""},
     {"path-share", offsetof(struct expect_config, path_share), CFG_PERCENT, "within 1%"},
     {"achieved-iops", offsetof(struct expect_config, achieved_iops), CFG_PERCENT, "\">= 95%\""},
     {"db-read-latency", offsetof(struct expect_config, db_read_latency), CFG_DURATION,
@@ -124,6 +132,14 @@ static void parse_condition(struct lab *lab, struct expect_config *expect, const
 	expect->value = kind->type == CFG_PERCENT ? real : (double)whole;
 }
 
+static bool is_of_streams(const char *key)
+{
+	size_t length = strlen(key);
+
+	return !strcmp(key, "max-io-gap") || !strcmp(key, "max-latency") ||
+	       (key[0] == 'p' && length > 8 && !strcmp(key + length - 8, "-latency"));
+}
+
 static void check_expect(struct lab *lab, struct expect_config *expect)
 {
 	const struct kind *found = NULL;
@@ -145,7 +161,12 @@ static void check_expect(struct lab *lab, struct expect_config *expect)
 	}
 	if (found)
 		parse_condition(lab, expect, found, raw);
-	else if (cfg_valid(lab->cfg, &expect->data_mismatches))
+	if (found && expect->stream && !is_of_streams(found->key))
+		cfg_error_at(lab->cfg, &expect->stream, "'%s' is not about single streams",
+			     found->key);
+	if (found)
+		return;
+	if (cfg_valid(lab->cfg, &expect->data_mismatches))
 		cfg_error_at(lab->cfg, &expect->data_mismatches, "an expectation without a key");
 }
 

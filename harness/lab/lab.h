@@ -116,10 +116,14 @@ struct fault_event {
 };
 enum { LAB_MAX_FAULT_EVENTS = 10000 };
 
-/* Expectations: `- {max-io-gap: "<= 2s"}`; one key each. */
+/* Expectations: `- {max-io-gap: "<= 2s"}`; one key each, and `stream: write` beside those that
+ * are about streams. */
 struct expect_config {
 	struct cfg_raw data_mismatches, io_errors, max_io_gap, path_share, achieved_iops,
-	    db_read_latency, db_write_latency, log_write_latency, rebuild, scrub;
+	    db_read_latency, db_write_latency, log_write_latency, rebuild, scrub, failover_time,
+	    failback_time, p50_latency, p90_latency, p95_latency, p99_latency, p999_latency,
+	    max_latency;
+	const char *stream; /* NULL: all of them */
 	/* filled by lab_load */
 	const char *key;  /* "max-io-gap" */
 	const char *text; /* as written: "<= 2s" */

@@ -61,6 +61,21 @@ static const struct cfg_field expect_fields[] = {
     {"io-errors", CFG_UNION, AT(io_errors), .help = "I/Os that failed, such as 0"},
     {"max-io-gap", CFG_UNION, AT(max_io_gap),
      .help = "longest time without a completion while I/O was due, such as \"<= 2s\""},
+    {"failover-time", CFG_UNION, AT(failover_time),
+     .help = "longest time from a fault until I/O of the path it took succeeds on another, such as "
+	     "\"<= 2s\""},
+    {"failback-time", CFG_UNION, AT(failback_time),
+     .help = "longest time from the end of a fault until the path it took carries I/O again, such "
+	     "as \"<= 5s\""},
+    {"p50-latency", CFG_UNION, AT(p50_latency), .help = "median response time, such as \"< 5ms\""},
+    {"p90-latency", CFG_UNION, AT(p90_latency), .help = "90th percentile, such as \"< 20ms\""},
+    {"p95-latency", CFG_UNION, AT(p95_latency), .help = "95th percentile, such as \"< 20ms\""},
+    {"p99-latency", CFG_UNION, AT(p99_latency), .help = "99th percentile, such as \"< 50ms\""},
+    {"p99.9-latency", CFG_UNION, AT(p999_latency), .help = "99.9th percentile, such as \"< 1s\""},
+    {"max-latency", CFG_UNION, AT(max_latency), .help = "longest response time, such as \"< 2s\""},
+    {"stream", CFG_STRING, AT(stream),
+     .help = "with max-io-gap and percentiles: of this kind of I/O (read, write, db-read, ...) "
+	     "only"},
     {"path-share", CFG_UNION, AT(path_share),
      .help = "how even a volume's paths share its I/Os (lost paths apart), such as within 1%"},
     {"achieved-iops", CFG_UNION, AT(achieved_iops),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "harness/report/record.h"
 
 /* Bounds of the tables; a run that reaches one keeps what it has. */
@@ -210,6 +211,27 @@ struct record_marker *record_add_marker(struct record *record)
 	table += record->marker_count++;
 	memset(table, 0, sizeof *table);
 	return table;
+}
+
+static uint64_t between(uint64_t from_ns, uint64_t to_ns)
+{
+	/* A path may be back before its fault ends; that is no time at all, but it came. */
+	return from_ns && to_ns ? MAX_OF(to_ns, from_ns + 1) - from_ns : 0;
+}
+
+uint64_t record_failover_time_ns(const struct record_failover *failover)
+{
+	return failover->reissued
+		   ? between(failover->at_ns[RECORD_FAULT], failover->at_ns[RECORD_FIRST_SUCCESS])
+		   : 0;
+}
+
+uint64_t record_failback_time_ns(const struct record_failover *failover)
+{
+	uint64_t back_ns = failover->at_ns[RECORD_FIRST_IO];
+
+	return between(failover->fault_end_ns,
+		       back_ns ? back_ns : failover->at_ns[RECORD_UP_AGAIN]);
 }
 
 struct record_failover *record_add_failover(struct record *record)

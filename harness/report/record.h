@@ -71,12 +71,13 @@ extern const char *const record_instant_keys[]; /* "fault_ns", ... */
 
 struct record_failover {
 	char *host, *volume, *portal;
-	char *fault;	     /* what caused it; NULL: nothing of the timeline did */
-	char *by;	     /* what found it: "keep-alive", ... */
-	char *other;	     /* the portal that answered first in its place; may be NULL */
-	char *proof;	     /* what ended the fence; NULL: it has not ended, or there was none */
-	unsigned path, loss; /* its how-manieth, from 1 */
-	uint64_t reissued;   /* I/Os taken back */
+	char *fault;	       /* what caused it; NULL: nothing of the timeline did */
+	char *by;	       /* what found it: "keep-alive", ... */
+	char *other;	       /* the portal that answered first in its place; may be NULL */
+	char *proof;	       /* what ended the fence; NULL: it has not ended, or there was none */
+	unsigned path, loss;   /* its how-manieth, from 1 */
+	uint64_t reissued;     /* I/Os taken back */
+	uint64_t fault_end_ns; /* 0: it had no end, or it is not known */
 	uint64_t at_ns[RECORD_INSTANTS];
 };
 
@@ -123,6 +124,13 @@ struct record {
 	json_t *observed; /* what a target has seen of a foreign load; NULL: the load was ours */
 	json_t *target;	  /* the target's own status at the end; NULL without a group */
 };
+
+/* From the fault until the first of the I/O taken back has succeeded elsewhere; 0: no fault is
+ * known, there was none to take back, or it did not come. */
+uint64_t record_failover_time_ns(const struct record_failover *failover);
+/* From the end of the fault until the path carried I/O again, or was up where it gets none; 0: did
+ * not come. */
+uint64_t record_failback_time_ns(const struct record_failover *failover);
 
 struct record *record_new(void); /* NULL: out of memory */
 struct record *record_free(struct record *record);

@@ -164,6 +164,8 @@ static json_t *make_failovers(struct maker *maker, const struct record *record)
 		for (unsigned k = 0; k < RECORD_INSTANTS; k++)
 			set(maker, object, record_instant_keys[k],
 			    failover->at_ns[k] ? make_count(failover->at_ns[k]) : json_null());
+		set(maker, object, "fault_end_ns",
+		    failover->fault_end_ns ? make_count(failover->fault_end_ns) : json_null());
 		append(maker, array, object);
 	}
 	return array;

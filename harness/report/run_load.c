@@ -288,6 +288,8 @@ static void load_failover(struct loader *loader, const json_t *from, struct reco
 	for (unsigned k = 0; k < RECORD_INSTANTS; k++)
 		if (json_is_integer(json_object_get(from, record_instant_keys[k])))
 			failover->at_ns[k] = get_count(loader, from, record_instant_keys[k]);
+	if (json_is_integer(json_object_get(from, "fault_end_ns")))
+		failover->fault_end_ns = get_count(loader, from, "fault_end_ns");
 }
 
 static void load_list(struct loader *loader, const json_t *root, const char *key,

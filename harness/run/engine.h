@@ -40,6 +40,7 @@ struct run_fault {
 	const struct fault_event *event;
 	struct loop_timer timer;
 	bool active;
+	uint64_t begun_ns, ended_ns; /* since the run began; UINT64_MAX: not yet */
 };
 
 struct run_device_link { /* for MPIO's events */
@@ -111,11 +112,15 @@ void recording_error(struct run_engine *engine, const char *format, ...)
 
 /* failover.c; ARG: the struct run_device_link. */
 void failover_track(void *arg, const struct mpio_track *track);
+/* The run is over: when the faults behind the losses have ended. */
+void failover_finish(struct run_engine *engine);
 
 /* timeline.c */
 int timeline_open(struct run_engine *engine);
 void timeline_start(struct run_engine *engine); /* the window begins now */
 void timeline_stop(struct run_engine *engine);	/* no new faults; those that last go on */
 void timeline_close(struct run_engine *engine); /* cancels all timers */
+/* What FAULT is, in a line; BEGIN false: its end. */
+void timeline_describe(const struct fault_config *fault, bool begin, char *out, size_t size);
 
 #endif

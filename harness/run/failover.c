@@ -8,10 +8,6 @@
 #include "base/bytes.h"
 #include "harness/run/engine.h"
 
-/* A fault is behind a loss that is found out within this time; detection by every timer there is
- * takes less. */
-#define BLAME_NS (60 * NS_PER_S)
-
 static const enum record_instant instants[MPIO_MILESTONES] = {
     [MPIO_LOST] = RECORD_LOST,
     [MPIO_FIRST_REISSUE] = RECORD_FIRST_REISSUE,
@@ -32,24 +28,22 @@ static bool same(const char *a, const char *b)
 	return !a || !b || strcmp(a, b) == 0;
 }
 
-/* The latest fault that had begun by then, there or everywhere. */
-static const struct record_marker *find_fault(const struct record *record,
-					      const struct record_failover *failover)
+/* The fault that began last of those that could have taken the path by then. */
+static const struct run_fault *find_fault(const struct run_engine *engine,
+					  const struct record_failover *failover)
 {
-	uint64_t lost_ns = failover->at_ns[RECORD_LOST];
+	const struct run_fault *found = NULL;
 
-	for (unsigned i = record->marker_count; i-- > 0;) {
-		const struct record_marker *marker = &record->markers[i];
+	for (unsigned i = 0; i < engine->fault_count; i++) {
+		const struct run_fault *fault = &engine->faults[i];
 
-		if (marker->at_ns > lost_ns)
-			continue;
-		if (lost_ns - marker->at_ns > BLAME_NS)
-			break;
-		if (strcmp(marker->kind, "fault") == 0 && !strstr(marker->text, " ends") &&
-		    same(marker->portal, failover->portal) && same(marker->host, failover->host))
-			return marker;
+		if (fault->begun_ns <= failover->at_ns[RECORD_LOST] &&
+		    (!found || fault->begun_ns >= found->begun_ns) &&
+		    lab_fault_hits(engine->lab, fault->event->fault, failover->host,
+				   failover->volume, failover->path, failover->portal))
+			found = fault;
 	}
-	return NULL;
+	return found;
 }
 
 static uint64_t since_start(const struct run_engine *engine, uint64_t at_ns)
@@ -62,7 +56,8 @@ static void begin(struct run_engine *engine, unsigned path, const struct mpio_tr
 	struct record *record = engine->record;
 	const struct record_path *lost = &record->paths[path];
 	struct record_failover *failover = record_add_failover(record);
-	const struct record_marker *fault;
+	const struct run_fault *fault;
+	char text[300];
 
 	if (!failover)
 		return; /* the record's bound: the event log still has it */
@@ -75,11 +70,12 @@ static void begin(struct run_engine *engine, unsigned path, const struct mpio_tr
 	failover->reissued = track->ios;
 	failover->at_ns[RECORD_LOST] = since_start(engine, track->at_ns);
 	failover->at_ns[RECORD_ALIVE] = since_start(engine, track->alive_ns);
-	fault = find_fault(record, failover);
+	fault = find_fault(engine, failover);
 	if (!fault)
 		return;
-	failover->at_ns[RECORD_FAULT] = fault->at_ns;
-	failover->fault = copy(fault->text);
+	failover->at_ns[RECORD_FAULT] = fault->begun_ns;
+	timeline_describe(fault->event->fault, true, text, sizeof text);
+	failover->fault = copy(text);
 }
 
 static struct record_failover *find(struct record *record, const struct record_path *path,
@@ -125,4 +121,17 @@ void failover_track(void *arg, const struct mpio_track *track)
 	else
 		reach(engine, link->first_path, track);
 	event_log_emit(engine->events, "failover", since_start(engine, track->at_ns), event);
+}
+
+void failover_finish(struct run_engine *engine)
+{
+	struct record *record = engine->record;
+
+	for (unsigned i = 0; i < record->failover_count; i++) {
+		struct record_failover *failover = &record->failovers[i];
+		const struct run_fault *fault = find_fault(engine, failover);
+
+		if (fault && fault->ended_ns != UINT64_MAX)
+			failover->fault_end_ns = fault->ended_ns;
+	}
 }

@@ -498,6 +498,7 @@ void recording_finish(struct run_engine *engine)
 	}
 	if (engine->collect)
 		engine->collect(engine->judge_arg, record);
+	failover_finish(engine);
 	verdicts_judge(engine->lab, record);
 	if (engine->judge)
 		engine->judge(engine->judge_arg, record);

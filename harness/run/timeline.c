@@ -50,7 +50,7 @@ static void describe_place(const struct fault_config *fault, char *out, size_t s
 		snprintf(out, size, "%s", member);
 }
 
-static void describe(const struct fault_config *fault, bool begin, char *out, size_t size)
+void timeline_describe(const struct fault_config *fault, bool begin, char *out, size_t size)
 {
 	char place[200];
 
@@ -100,7 +100,11 @@ static void apply(struct run_fault *fault, bool begin)
 	char text[300];
 	int r = -ENOTSUP;
 
-	describe(config, begin, text, sizeof text);
+	timeline_describe(config, begin, text, sizeof text);
+	if (begin)
+		fault->begun_ns = run_at(engine);
+	if (!begin || fault_is_instant(config->kind))
+		fault->ended_ns = run_at(engine);
 	recording_marker(engine, "fault", config->host, NULL,
 			 config->portal.set ? config->portal.text : NULL, text);
 	if (engine->fault_ops.apply)
@@ -134,6 +138,7 @@ int timeline_open(struct run_engine *engine)
 		return -ENOMEM;
 	for (unsigned i = 0; i < engine->fault_count; i++) {
 		engine->faults[i].engine = engine;
+		engine->faults[i].begun_ns = engine->faults[i].ended_ns = UINT64_MAX;
 		engine->faults[i].event = &engine->lab->timeline[i];
 		loop_timer_init(&engine->faults[i].timer, fault_due, &engine->faults[i]);
 	}

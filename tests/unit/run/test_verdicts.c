@@ -378,6 +378,124 @@ static void lost_paths_are_left_out_of_the_share(void **state)
 	}
 }
 
+/* 100 reads of 3 ms, 64 of them at 100 ms; all writes and the log are fast. */
+static void percentiles_are_judged(void **state)
+{
+	static const struct {
+		const char *key, *stream;
+		double limit_ns;
+		int want;
+	} percentile_cases[] = {
+	    {"p50-latency", NULL, 4e6, VERDICT_PASS},
+	    {"p50-latency", NULL, 2e6, VERDICT_FAIL},
+	    {"p90-latency", NULL, 4e6, VERDICT_FAIL},
+	    {"p90-latency", "db-write", 4e6, VERDICT_PASS},
+	    {"p95-latency", "db-read", 110e6, VERDICT_PASS},
+	    {"p99-latency", NULL, 110e6, VERDICT_PASS},
+	    {"p99-latency", "db-read", 90e6, VERDICT_FAIL},
+	    {"p99.9-latency", "log-write", 2e6, VERDICT_PASS},
+	    {"max-latency", NULL, 99e6, VERDICT_FAIL},
+	    {"max-latency", NULL, 101e6, VERDICT_PASS},
+	    {"p99-latency", "nonsense", 1e9, VERDICT_FAIL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(percentile_cases); i++) {
+		struct expect_config expect = {.key = percentile_cases[i].key,
+					       .stream = percentile_cases[i].stream,
+					       .text = "< some",
+					       .op = EXPECT_LT,
+					       .value = percentile_cases[i].limit_ns};
+		struct record *record = good_record();
+		struct lab lab = lab_with(&expect, 1);
+		char id[80];
+
+		for (unsigned k = 0; k < 100; k++)
+			hist_record(&record->streams[0].response, 100 * NS_PER_MS);
+		verdicts_judge(&lab, record);
+		snprintf(id, sizeof id, "expect %s", expect.key);
+		check(record, i, id, percentile_cases[i].want);
+		record_free(record);
+	}
+}
+
+static void add_loss(struct record *record, uint64_t fault_ns, uint64_t success_ns, uint64_t end_ns,
+		     uint64_t up_ns, uint64_t io_ns)
+{
+	struct record_failover *loss = record_add_failover(record);
+
+	loss->host = strdup("h1");
+	loss->volume = strdup("db1");
+	loss->portal = strdup("127.0.0.1:3261");
+	loss->by = strdup("keep-alive");
+	loss->fault = fault_ns ? strdup("black-hole begins: h1 path 0") : NULL;
+	loss->reissued = success_ns ? 7 : 0;
+	loss->at_ns[RECORD_FAULT] = fault_ns * NS_PER_MS;
+	loss->at_ns[RECORD_LOST] = (fault_ns + 1) * NS_PER_MS;
+	loss->at_ns[RECORD_FIRST_SUCCESS] = success_ns * NS_PER_MS;
+	loss->fault_end_ns = end_ns * NS_PER_MS;
+	loss->at_ns[RECORD_UP_AGAIN] = up_ns * NS_PER_MS;
+	loss->at_ns[RECORD_FIRST_IO] = io_ns * NS_PER_MS;
+}
+
+static void failovers_are_timed(void **state)
+{
+	static const struct {
+		/* of two losses, ms: fault, first success, fault's end, up again, first I/O */
+		uint64_t loss[2][5];
+		unsigned losses;
+		bool stuck; /* I/O of the last one has succeeded nowhere */
+		int failover, failback;
+	} loss_cases[] = {
+	    {{{0}}, 0, false, VERDICT_FAIL, VERDICT_FAIL},
+	    {{{1000, 2000, 3000, 3100, 3200}}, 1, false, VERDICT_PASS, VERDICT_PASS},
+	    {{{1000, 3001, 3000, 3100, 8001}}, 1, false, VERDICT_FAIL, VERDICT_FAIL},
+	    /* Nothing was on its way; the policy sends nothing to the path that is back. */
+	    {{{1000, 0, 3000, 3100, 0}}, 1, false, VERDICT_PASS, VERDICT_PASS},
+	    /* Back before the fault was over. */
+	    {{{1000, 2000, 3000, 2100, 2200}}, 1, false, VERDICT_PASS, VERDICT_PASS},
+	    /* Never back. */
+	    {{{1000, 2000, 3000, 0, 0}}, 1, false, VERDICT_PASS, VERDICT_FAIL},
+	    {{{1000, 2000, 0, 0, 0}}, 1, false, VERDICT_PASS, VERDICT_FAIL},
+	    {{{1000, 2000, 3000, 3100, 3200}, {5000, 0, 6000, 6100, 6200}},
+	     2,
+	     true,
+	     VERDICT_FAIL,
+	     VERDICT_PASS},
+	    {{{1000, 2000, 3000, 3100, 3200}, {5000, 8000, 9000, 9100, 20000}},
+	     2,
+	     false,
+	     VERDICT_FAIL,
+	     VERDICT_FAIL},
+	    /* One that no fault explains is told, not timed. */
+	    {{{1000, 2000, 3000, 3100, 3200}, {0, 90000, 0, 0, 0}},
+	     2,
+	     false,
+	     VERDICT_PASS,
+	     VERDICT_PASS},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(loss_cases); i++) {
+		struct expect_config expect[] = {
+		    {.key = "failover-time", .text = "<= 2s", .op = EXPECT_LE, .value = 2e9},
+		    {.key = "failback-time", .text = "<= 5s", .op = EXPECT_LE, .value = 5e9},
+		};
+		struct record *record = good_record();
+		struct lab lab = lab_with(expect, ARRAY_SIZE(expect));
+
+		for (unsigned k = 0; k < loss_cases[i].losses; k++) {
+			const uint64_t *ms = loss_cases[i].loss[k];
+
+			add_loss(record, ms[0], ms[1], ms[2], ms[3], ms[4]);
+		}
+		if (loss_cases[i].stuck)
+			record->failovers[record->failover_count - 1].reissued = 3;
+		verdicts_judge(&lab, record);
+		check(record, i, "expect failover-time", loss_cases[i].failover);
+		check(record, i, "expect failback-time", loss_cases[i].failback);
+		record_free(record);
+	}
+}
+
 static void an_expectation_replaces_the_criterion(void **state)
 {
 	struct expect_config expect[] = {
@@ -436,6 +554,8 @@ int main(void)
 	    cmocka_unit_test(criteria_hold_at_their_limits),
 	    cmocka_unit_test(expectations_hold_at_their_limits),
 	    cmocka_unit_test(lost_paths_are_left_out_of_the_share),
+	    cmocka_unit_test(percentiles_are_judged),
+	    cmocka_unit_test(failovers_are_timed),
 	    cmocka_unit_test(an_expectation_replaces_the_criterion),
 	    cmocka_unit_test(failures_come_with_a_hint),
 	};

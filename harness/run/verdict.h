@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files that judge a record share: verdicts.c (Jetstress' criteria), expectations.c (the
+ * lab's).
+ */
+#ifndef SANLAB_HARNESS_RUN_VERDICT_H
+#define SANLAB_HARNESS_RUN_VERDICT_H
+
+#include "harness/run/run.h"
+
+/* Averages that Jetstress limits. */
+struct verdict_latency {
+	const char *stream, *key; /* key of an expectation about the same */
+	const char *what;
+	double limit_ns;
+};
+enum { VERDICT_LATENCIES = 3 };
+extern const struct verdict_latency verdict_latencies[VERDICT_LATENCIES];
+
+/* Takes EVIDENCE. */
+void verdict_add(struct record *record, enum verdict_status status, const char *id,
+		 json_t *evidence, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* A remedy for the last verdict, when it is a failure. */
+void verdict_hint(struct record *record, const char *text);
+enum verdict_status verdict_pass_if(bool good);
+json_t *verdict_number(uint64_t value);
+
+double verdict_share_achieved(const struct record *record);
+json_t *verdict_iops_json(const struct record *record);
+void verdict_iops_text(const struct record *record, char *out, size_t size);
+uint64_t verdict_errors_of(const struct record *record);
+json_t *verdict_errors_json(const struct record *record);
+json_t *verdict_latency_json(const struct record_stream *stream, double limit_ns);
+
+/* expectations.c */
+void expectations_judge(const struct lab *lab, struct record *record);
+
+#endif

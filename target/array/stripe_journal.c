@@ -15,7 +15,8 @@ enum {
 	SPARES_AT = 2048,
 	ALIGN_BYTES = 4096,
 	SLOTS_MIN = 4,
-	SLOTS_BYTES = 32 << 20
+	SLOTS_BYTES = 32 << 20,
+	RESERVE_SHARE = 8 /* of the slots, 1 of so many is not for updates that failed */
 };
 
 #define JOURNAL_MAGIC UINT64_C(0x53414e4c4a524e31) /* "SANLJRN1" */
@@ -106,6 +107,7 @@ void *stripe_journal_open(struct stripe_journal *journal, const struct stripe_ge
 	if (!nvram)
 		return NULL;
 	assert(nvram->bytes >= stripe_journal_bytes(geometry));
+	journal->chunk_bytes = geometry->chunk_bytes;
 	journal->head_bytes = head_bytes(geometry);
 	journal->slot_bytes = slot_bytes(geometry);
 	journal->slot_count = slot_count(geometry);
@@ -175,13 +177,94 @@ void stripe_journal_commit(struct stripe_journal *journal, struct journal_record
 	nvram_order();
 }
 
+static unsigned slot_of(const struct stripe_journal *journal, const struct journal_record *record)
+{
+	return (unsigned)((uint64_t)((const uint8_t *)record - journal->slots) /
+			  journal->slot_bytes);
+}
+
 void stripe_journal_release(struct stripe_journal *journal, struct journal_record *record)
 {
-	uint64_t slot = (uint64_t)((uint8_t *)record - journal->slots) / journal->slot_bytes;
 	nvram_order();
 	record->magic = 0;
 	nvram_order();
-	journal->free |= UINT64_C(1) << slot;
+	journal->free |= UINT64_C(1) << slot_of(journal, record);
+}
+
+/* ---- updates that failed ---- */
+
+void stripe_journal_span(const struct stripe_journal *journal, const struct journal_record *record,
+			 uint64_t *ret_lo, uint64_t *ret_hi)
+{
+	uint64_t lo = journal->chunk_bytes, hi = 0;
+
+	for (unsigned i = 0; i < record->leg_count; i++) {
+		const struct journal_leg *leg = &record->legs[i];
+		uint64_t at = leg->offset_bytes % journal->chunk_bytes;
+		lo = MIN_OF(lo, at);
+		hi = MAX_OF(hi, at + leg->length_bytes);
+	}
+	*ret_lo = lo;
+	*ret_hi = hi;
+}
+
+bool stripe_journal_keep(struct stripe_journal *journal, struct journal_record *record, int status,
+			 bool again)
+{
+	unsigned count = (unsigned)__builtin_popcountll(journal->kept) + journal->retaken;
+	unsigned reserve = MAX_OF(journal->slot_count / RESERVE_SHARE, 1U);
+	unsigned slot = slot_of(journal, record);
+
+	if (!again && count >= journal->slot_count - reserve)
+		return false;
+	journal->kept |= UINT64_C(1) << slot;
+	journal->kept_status[slot] = status;
+	return true;
+}
+
+bool stripe_journal_make_due(struct stripe_journal *journal, const struct journal_record *record)
+{
+	uint64_t bit = UINT64_C(1) << slot_of(journal, record);
+	bool was = journal->due & bit;
+
+	journal->due |= bit;
+	return !was;
+}
+
+void stripe_journal_not_due(struct stripe_journal *journal, const struct journal_record *record)
+{
+	journal->due &= ~(UINT64_C(1) << slot_of(journal, record));
+}
+
+void stripe_journal_retake(struct stripe_journal *journal, const struct journal_record *record)
+{
+	uint64_t bit = UINT64_C(1) << slot_of(journal, record);
+
+	assert(journal->kept & journal->due & bit);
+	journal->kept &= ~bit;
+	journal->due &= ~bit;
+	journal->retaken++;
+}
+
+int stripe_journal_kept_status(const struct stripe_journal *journal,
+			       const struct journal_record *record)
+{
+	return journal->kept_status[slot_of(journal, record)];
+}
+
+struct journal_record *stripe_journal_kept(const struct stripe_journal *journal, uint64_t after,
+					   bool (*wanted)(const void *arg,
+							  const struct journal_record *record),
+					   const void *arg)
+{
+	struct journal_record *best = NULL;
+	for (uint64_t left = journal->kept; left; left &= left - 1) {
+		struct journal_record *record = record_at(journal, (unsigned)__builtin_ctzll(left));
+		if (record->sequence > after && (!best || record->sequence < best->sequence) &&
+		    wanted(arg, record))
+			best = record;
+	}
+	return best;
 }
 
 uint8_t *stripe_journal_data(const struct stripe_journal *journal,

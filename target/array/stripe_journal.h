@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * The journal of updates: before the legs of an update go to the drives they are stored in
- * battery-backed memory, and kept there until all of them have ended.  What is found when a set is
+ * battery-backed memory, and stay there until all of them have ended.  What is found when a set is
  * opened was under way when the target ended: its legs are written again, so that a stripe is never
  * left half old and half new (no write hole).
+ *
+ * An update that failed half-way is kept there as well (stripe_kept.c); but not the last slots, so
+ * that there are always some for other updates.
  *
  * Layout: a header with the set's shape, what is on distributed spare space, the marks of stripes
  * (stripe_marks.h), then slots of one size, each with room for all columns of a stripe: record,
@@ -48,11 +51,16 @@ struct journal_record {
 
 struct stripe_journal {
 	struct nvram *nvram; /* NULL: there is none */
-	uint8_t *spare_of;   /* of each slot of the set, see stripe_set.h */
+	uint64_t chunk_bytes;
+	uint8_t *spare_of; /* of each slot of the set, see stripe_set.h */
 	uint8_t *slots;
 	uint64_t slot_bytes, head_bytes; /* head: record and legs */
 	unsigned slot_count;
 	uint64_t free; /* slots, as a mask */
+	uint64_t kept; /* others, whose update failed; with what status */
+	int kept_status[JOURNAL_SLOTS_MAX];
+	uint64_t due;	  /* of the kept ones, those for which that waits for its lock */
+	unsigned retaken; /* those that are tried again just now: they have their place */
 	uint64_t sequence;
 };
 
@@ -72,6 +80,25 @@ void stripe_journal_release(struct stripe_journal *journal, struct journal_recor
 /* The data of a leg. */
 uint8_t *stripe_journal_data(const struct stripe_journal *journal,
 			     const struct journal_record *record, unsigned leg);
+/* The bytes of columns that the update writes. */
+void stripe_journal_span(const struct stripe_journal *journal, const struct journal_record *record,
+			 uint64_t *ret_lo, uint64_t *ret_hi);
+
+/* Keeps an update that failed with STATUS, AGAIN when it was retaken; false: too many are. */
+bool stripe_journal_keep(struct stripe_journal *journal, struct journal_record *record, int status,
+			 bool again);
+/* A kept update is to be tried again; false: it is due already. */
+bool stripe_journal_make_due(struct stripe_journal *journal, const struct journal_record *record);
+void stripe_journal_not_due(struct stripe_journal *journal, const struct journal_record *record);
+/* That is done now, it is kept no more; when it has ended in whatever way, `retaken` goes down. */
+void stripe_journal_retake(struct stripe_journal *journal, const struct journal_record *record);
+int stripe_journal_kept_status(const struct stripe_journal *journal,
+			       const struct journal_record *record);
+/* The oldest kept update with a sequence number above AFTER that WANTED is true of, or NULL. */
+struct journal_record *stripe_journal_kept(const struct stripe_journal *journal, uint64_t after,
+					   bool (*wanted)(const void *arg,
+							  const struct journal_record *record),
+					   const void *arg);
 
 /* The oldest unfinished update with a sequence number above AFTER, or NULL. */
 struct journal_record *stripe_journal_next(const struct stripe_journal *journal, uint64_t after);

@@ -86,6 +86,7 @@ void stripe_works_free(struct stripe_set *set)
 /* ---- end ---- */
 
 static void op_run(struct stripe_op *op);
+static void op_granted(struct stripe_lock *lock);
 
 /* Gives what became free to those that wait for it; a loop, not a recursion. */
 static void feed(struct stripe_set *set)
@@ -126,8 +127,15 @@ void stripe_op_end(struct stripe_op *op, int status)
 	struct fan *fan = op->fan;
 	struct io *parent = op->parent;
 	struct raid_unit *unit = op->unit;
+	struct stripe_op *then = op->then;
 	uint64_t moved_bytes = op->moved_bytes;
 
+	if (op->retaken) {
+		set->journal.retaken--;
+	} else if (then) { /* it has not come to it */
+		stripe_journal_not_due(&set->journal, op->record);
+		op->record = NULL;
+	}
 	if (op->record)
 		stripe_journal_release(&set->journal, op->record);
 	set->replays -= op->kind == STRIPE_REPLAY;
@@ -144,6 +152,8 @@ void stripe_op_end(struct stripe_op *op, int status)
 	} else if (parent) {
 		fan_end(&set->set.parts, fan, parent, raid_status(status));
 	}
+	if (then && stripe_lock_acquire(&set->locks, &then->lock))
+		op_granted(&then->lock);
 }
 
 /* ---- phases ---- */
@@ -311,6 +321,8 @@ static void op_granted(struct stripe_lock *lock)
 	struct stripe_set *set = op->set;
 	bool rows = needs_rows(op);
 
+	if (set->journal.kept && stripe_kept_first(op))
+		return;
 	op->work = work_take(set, rows);
 	if (op->work)
 		op_run(op);

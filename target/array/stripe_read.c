@@ -69,8 +69,12 @@ void stripe_read_run(struct stripe_op *op)
 {
 	struct stripe_state state;
 
-	stripe_op_state(op, &state);
 	op->plan.hull = (struct stripe_span){op->lock.lo, op->lock.hi};
+	if (stripe_is_kept(op->set, op->at.stripe, op->plan.hull)) {
+		stripe_kept_read(op);
+		return;
+	}
+	stripe_op_state(op, &state);
 	int rc = stripe_plan_read(&op->set->shape, STRIPE_BIT(op->column), &state, &op->plan);
 	if (rc)
 		stripe_op_end(op, rc);

@@ -268,7 +268,10 @@ static void stripe_set_read(struct stripe_set *stripes, struct io *io)
 		if (rc)
 			part_end(&set->parts, part, rc);
 		else if (!target.readable || stripes->replays > 0 ||
-			 stripe_lost(&stripes->marks, stripe) >> column & 1)
+			 stripe_lost(&stripes->marks, stripe) >> column & 1 ||
+			 (stripes->journal.kept &&
+			  stripe_is_kept(stripes, stripe,
+					 (struct stripe_span){within, within + size})))
 			read_through_redundancy(stripes, part, stripe, column, false);
 		else
 			io_submit(&set->drives[target.drive]->layer, &part->io);
@@ -284,7 +287,7 @@ static int stripe_set_lend(struct io_layer *layer, uint64_t offset, uint64_t len
 	uint64_t chunk = geometry->chunk_bytes, stripe_bytes = stripe_data_bytes(geometry);
 	int rc = 0;
 
-	if (stripes->marks.count || stripes->replays)
+	if (stripes->marks.count || stripes->replays || stripes->journal.kept)
 		return -EAGAIN;
 	for (uint64_t done = 0, size; rc == 0 && done < length; done += size) {
 		struct stripe_at at = stripe_at(geometry, (offset + done) / stripe_bytes);
@@ -393,7 +396,8 @@ uint64_t stripe_dirty_unit(const struct io_layer *layer, uint64_t from)
 {
 	const struct stripe_set *stripes = set_of(layer);
 	unsigned sets = stripes->geometry.sets;
-	uint64_t stripe = stripe_marks_next(&stripes->marks, from * sets);
+	uint64_t stripe = MIN_OF(stripe_marks_next(&stripes->marks, from * sets),
+				 stripe_kept_next(stripes, from * sets));
 	return stripe == UINT64_MAX ? stripe : stripe / sets;
 }
 

@@ -10,12 +10,13 @@
  *
  * stripe_op.c has what operations share (work space, phases, end), stripe_read.c reads through
  * redundancy and their cures, stripe_write.c writes, UNMAP and the journal's replay,
- * stripe_unit.c rebuild and verification.
+ * stripe_kept.c what failed half-way, stripe_unit.c rebuild and verification.
  *
  * Failures.  A read that fails is planned anew without that column; a medium or checksum error is
  * cured by writing what was worked out.  A write that fails, or a drive that was out, leaves the
  * drive stale when the rest of the set covers it; beyond that, and when the host merely has no
- * space, no drive leaves the set: the stripe is dirty from then on (stripe_marks.h).
+ * space, no drive leaves the set: the update stays in the journal (stripe_kept.c), or, where there
+ * is no journal or no room, the stripe is dirty from then on (stripe_marks.h).
  *
  * Slots and drives.  A slot's content is on its own drive, or (ADAPT) on the spare slots of the
  * rows when it has no drive.  While a new drive is filled, for a slot whose content is on spare
@@ -78,12 +79,17 @@ struct stripe_op {
 	uint64_t moved_bytes;
 	int shortage; /* a write failed, but not for its drive: no space, no memory */
 	unsigned pending;
-	unsigned twins;	 /* legs of this phase */
-	unsigned epoch;	 /* of the set, when the write was planned */
-	uint64_t out;	 /* columns that could not be written then: there is nothing for them */
-	unsigned target; /* REBUILD: the drive to be written */
-	unsigned column; /* READ, REBUILD: the one wanted */
-	bool cleans;	 /* the write leaves the stripe clean */
+	unsigned twins;	  /* legs of this phase */
+	unsigned epoch;	  /* of the set, when the write was planned */
+	uint64_t out;	  /* columns that could not be written then: there is nothing for them */
+	unsigned target;  /* REBUILD: the drive to be written */
+	unsigned column;  /* READ, REBUILD: the one wanted */
+	bool cleans;	  /* the write leaves the stripe clean */
+	bool retaken;	  /* REPLAY: of an update that was kept */
+	bool crowd_tried; /* an update kept elsewhere was tried again for this one */
+	uint64_t tried;	  /* the last one that was, at this place */
+	struct stripe_op *then; /* REPLAY: it waits for this */
+	uint64_t at_bytes;	/* READ of what a kept update has: how far it got */
 	void (*phase_done)(struct stripe_op *op);
 	struct stripe_plan plan;
 	struct stripe_work *work;
@@ -182,6 +188,25 @@ void stripe_write_journaled(struct stripe_op *op); /* goes on when a slot may be
 void stripe_unmap_run(struct stripe_op *op);
 void stripe_replay_run(struct stripe_op *op);
 void stripe_replay_begin(struct stripe_set *set);
+/* Writes RECORD's legs again; OP is its own then.  THEN, without its lock, goes on afterwards. */
+void stripe_replay_start(struct stripe_op *op, struct stripe_set *set,
+			 struct journal_record *record, struct stripe_op *then);
+
+/* ---- stripe_kept.c ---- */
+
+/* Keeps the update of OP that failed half-way with STATUS; false: it cannot. */
+bool stripe_keep(struct stripe_op *op, int status);
+/* Is an update kept that writes to SPAN of the stripe's columns? */
+bool stripe_is_kept(const struct stripe_set *set, uint64_t stripe, struct stripe_span span);
+/* The first stripe at or after FROM with one; UINT64_MAX: none. */
+uint64_t stripe_kept_next(const struct stripe_set *set, uint64_t from);
+/* OP, which has its lock, must wait for one to be tried again; it will be granted anew. */
+bool stripe_kept_first(struct stripe_op *op);
+/* 0, or why OP, a write or UNMAP, cannot be done: one is still in its way. */
+int stripe_kept_refuses(const struct stripe_op *op);
+/* A read as if those that are kept had been done. */
+void stripe_kept_read(struct stripe_op *op);
+
 void stripe_rebuild_run(struct stripe_op *op);
 void stripe_verify_run(struct stripe_op *op);
 /* After a read phase and stripe_recover: makes the rows of the columns MASK, as far as that can be;

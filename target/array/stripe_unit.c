@@ -139,6 +139,8 @@ void stripe_rebuild_run(struct stripe_op *op)
 		return;
 	}
 	stripe_op_state(op, &state);
+	/* What is half-way there cannot be worked out from; when that has been written, it can. */
+	state.dirty |= stripe_is_kept(op->set, op->at.stripe, whole_chunk(op));
 	rc = stripe_plan_read(&op->set->shape, STRIPE_BIT(op->column), &state, &op->plan);
 	if (rc)
 		rebuild_lost(op);
@@ -264,6 +266,10 @@ void stripe_verify_run(struct stripe_op *op)
 {
 	struct stripe_state state;
 
+	if (stripe_is_kept(op->set, op->at.stripe, whole_chunk(op))) {
+		verify_next(op, -EIO);
+		return;
+	}
 	stripe_op_state(op, &state);
 	op->avoid = 0;
 	stripe_read_rows(op, stripe_mask(op->set->geometry.width) & ~state.unreadable,

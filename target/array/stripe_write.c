@@ -73,8 +73,11 @@ static void write_judge(struct stripe_op *op)
 		stripe_op_end(op, 0);
 		return;
 	}
-	stripe_marks_set(&set->marks, op->at.stripe, true, stripe_lost(&set->marks, op->at.stripe));
-	stripe_op_end(op, op->shortage ? op->shortage : -EIO);
+	int status = op->shortage ? op->shortage : -EIO;
+	if (!stripe_keep(op, status))
+		stripe_marks_set(&set->marks, op->at.stripe, true,
+				 stripe_lost(&set->marks, op->at.stripe));
+	stripe_op_end(op, status);
 }
 
 /* ---- the write phase ---- */
@@ -331,7 +334,9 @@ void stripe_write_run(struct stripe_op *op)
 	op->epoch = op->set->epoch;
 	stripe_op_state(op, &state);
 	op->out = state.out;
-	int rc = stripe_plan_write(&op->set->shape, op->lo, op->hi, hull, &state, &op->plan);
+	int rc = stripe_kept_refuses(op);
+	if (rc == 0)
+		rc = stripe_plan_write(&op->set->shape, op->lo, op->hi, hull, &state, &op->plan);
 	if (rc == 0 && !has_room(op))
 		rc = -EIO;
 	if (rc)
@@ -352,8 +357,12 @@ void stripe_unmap_run(struct stripe_op *op)
 	op->epoch = op->set->epoch;
 	stripe_op_state(op, &state);
 	op->out = state.out;
-	if ((unsigned)__builtin_popcountll(state.absent) > geometry->parities || !has_room(op)) {
-		stripe_op_end(op, -EIO);
+	int rc = stripe_kept_refuses(op);
+	if (rc == 0 &&
+	    ((unsigned)__builtin_popcountll(state.absent) > geometry->parities || !has_room(op)))
+		rc = -EIO;
+	if (rc) {
+		stripe_op_end(op, rc);
 		return;
 	}
 	op->plan = (struct stripe_plan){
@@ -374,26 +383,43 @@ void stripe_replay_run(struct stripe_op *op)
 	struct journal_record *record = op->record;
 	uint64_t sent = 0;
 
+	if (op->then) {
+		stripe_journal_retake(&set->journal, record);
+		op->retaken = true;
+	}
 	op->epoch = set->epoch;
 	op->cleans = record->clean;
-	op->plan.write_mask = record->missed;
+	/* A column that a rebuild could not work out meanwhile has not missed this any more. */
+	op->plan.write_mask = record->missed & ~stripe_lost(&set->marks, op->at.stripe);
 	for (unsigned i = 0; i < record->leg_count; i++) {
 		const struct journal_leg *note = &record->legs[i];
 		struct stripe_target target = stripe_find(set, &op->at, note->column);
 		if (note->twin)
-			continue; /* what is being filled begins anew */
+			continue; /* what is filled after a restart begins anew */
 		op->plan.write_mask |= STRIPE_BIT(note->column);
-		if (!target.takes || target.drive != note->drive)
+		if (!target.takes)
 			continue;
 		sent |= STRIPE_BIT(note->column);
 		struct stripe_leg *leg =
 		    stripe_leg_fill(op, note->column, record->unmap ? IO_UNMAP : IO_WRITE,
 				    (struct stripe_span){0, note->length_bytes});
-		leg->io.offset_bytes = note->offset_bytes;
+		/* Where the column is now. */
+		leg->io.offset_bytes =
+		    target.offset_bytes + note->offset_bytes % set->geometry.chunk_bytes;
 		leg->slice[0] = (struct iovec){stripe_journal_data(&set->journal, record, i),
 					       note->length_bytes};
 	}
+	stripe_twins_fill(op, sent);
 	stripe_phase(op, sent, write_judge);
+}
+
+void stripe_replay_start(struct stripe_op *op, struct stripe_set *set,
+			 struct journal_record *record, struct stripe_op *then)
+{
+	*op = (struct stripe_op){.kind = STRIPE_REPLAY, .record = record, .then = then};
+	set->replays++;
+	stripe_op_submit(set, op, record->stripe,
+			 (struct stripe_span){0, set->geometry.chunk_bytes});
 }
 
 /* Is it of this set? */
@@ -403,7 +429,9 @@ static bool fits(const struct stripe_set *set, const struct journal_record *reco
 		return false;
 	for (unsigned i = 0; i < record->leg_count; i++)
 		if (record->legs[i].column >= set->geometry.width ||
-		    record->legs[i].length_bytes > set->geometry.chunk_bytes)
+		    record->legs[i].length_bytes >
+			set->geometry.chunk_bytes -
+			    record->legs[i].offset_bytes % set->geometry.chunk_bytes)
 			return false;
 	return true;
 }
@@ -420,9 +448,6 @@ void stripe_replay_begin(struct stripe_set *set)
 			stripe_journal_release(&set->journal, record);
 			continue;
 		}
-		*op = (struct stripe_op){.kind = STRIPE_REPLAY, .record = record};
-		set->replays++;
-		stripe_op_submit(set, op, record->stripe,
-				 (struct stripe_span){0, set->geometry.chunk_bytes});
+		stripe_replay_start(op, set, record, NULL);
 	}
 }

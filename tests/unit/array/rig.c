@@ -77,10 +77,26 @@ static bool is_bad(struct fault *fault, const struct io *io)
 	if (!fault->bad_bytes || io->offset_bytes >= end ||
 	    fault->bad_offset >= io->offset_bytes + io->length_bytes)
 		return false;
-	if (io->op == IO_WRITE && io->offset_bytes <= fault->bad_offset &&
+	if (io->op != IO_READ && io->offset_bytes <= fault->bad_offset &&
 	    io->offset_bytes + io->length_bytes >= end)
 		fault->bad_bytes = 0;
 	return io->op == IO_READ;
+}
+
+static void tear(struct fault *fault, struct io *io)
+{
+	uint64_t half = io->length_bytes / 1024 * 512;
+	uint8_t *data = malloc(half + 1);
+
+	if (io->op == IO_WRITE && half) {
+		iov_to_mem(io->iov, io->iov_count, 0, data, half);
+		io_wait(NULL, fault->below, IO_WRITE, io->offset_bytes, data, half);
+	}
+	free(data);
+	fault->bad_offset = io->offset_bytes + half;
+	fault->bad_bytes = 512;
+	fault->bad_status = -EILSEQ;
+	io_complete(io, -EIO);
 }
 
 static void fault_submit(struct io_layer *layer, struct io *io)
@@ -98,6 +114,10 @@ static void fault_submit(struct io_layer *layer, struct io *io)
 	}
 	if (io->op == IO_READ && rng_unit(&fault->rng) < fault->read_errors) {
 		io_complete(io, -EIO);
+		return;
+	}
+	if (fault->tears && (io->op == IO_WRITE || io->op == IO_UNMAP)) {
+		tear(fault, io);
 		return;
 	}
 	if (io->op == IO_WRITE && fault->write_errors > 0) {

@@ -24,7 +24,8 @@ struct fault {
 	/* A place that cannot be read until it is written. */
 	uint64_t bad_offset, bad_bytes;
 	int bad_status;
-	bool full;					     /* writes end with -ENOSPC */
+	bool full;  /* writes end with -ENOSPC */
+	bool tears; /* writes end with -EIO half-way, in a sector that is bad then */
 	uint64_t reads, writes, flushes, fua_writes, unmaps; /* seen */
 };
 

@@ -163,7 +163,16 @@ static void errors_for_ever(void **state)
 	error_loop(true);
 }
 
-/* No drive is to blame, whichever legs find no space, and all is well when there is some again. */
+/* What a request that failed has left is the content from now on. */
+static void settle(struct rig *rig)
+{
+	check_content(rig, false);
+	memcpy(old, seen, rig->set->size_bytes);
+	memcpy(now, seen, rig->set->size_bytes);
+}
+
+/* No drive is to blame, whichever legs find no space.  Until there is some again, and afterwards,
+ * be it in the same process or in the next one, the content is one and the same. */
 static void no_space(void **state)
 {
 	for (size_t s = 0; s < ARRAY_SIZE(redundant); s++) {
@@ -182,17 +191,18 @@ static void no_space(void **state)
 				ensure(rc == 0 || steps[i].op == IO_WRITE ||
 					   steps[i].op == IO_UNMAP,
 				       "step %zu: status %d", i, rc);
+				if (rc)
+					settle(&rig);
 			}
 			check_content(&rig, false);
 			ensure(rig.stale_told == 0, "stale for want of space");
 			ensure(rig.ops->dirty_unit(rig.set, 0) != UINT64_MAX, "nothing is dirty");
 			for (unsigned i = 0; i < shape->drives; i++)
 				rig.faults[i].full = false;
-			/* What is dirty outlives the target. */
-			rig_reopen(&rig);
-			ensure(rig.ops->dirty_unit(rig.set, 0) != UINT64_MAX, "forgotten");
+			if (seed % 2)
+				rig_reopen(&rig);
 			check_content(&rig, false);
-			clean_up(&rig);
+			ensure(rig.ops->dirty_unit(rig.set, 0) == UINT64_MAX, "still dirty");
 			check_fits(&rig);
 			check_content(&rig, false);
 			rig_close(&rig);

@@ -42,6 +42,7 @@ enum cfg_type {
 	CFG_STRUCT,   /* nested mapping, `sub` */
 	CFG_LIST,     /* sequence of mappings of `sub`: struct cfg_list, items of sub->size */
 	CFG_STRINGS,  /* sequence of scalars: struct cfg_list of const char * */
+	CFG_UINTS,    /* sequence of numbers, each within [min, max]: struct cfg_list of uint64_t */
 	CFG_PORTALS,  /* sequence of portals: struct cfg_list of struct cfg_portal */
 	CFG_UNION,    /* a mapping or scalar left raw: struct cfg_raw, decoded later by the owner */
 };

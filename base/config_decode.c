@@ -35,6 +35,7 @@ static size_t type_size(const struct cfg_field *field)
 		return field->sub->size;
 	case CFG_LIST:
 	case CFG_STRINGS:
+	case CFG_UINTS:
 	case CFG_PORTALS:
 		return sizeof(struct cfg_list);
 	case CFG_UNION:
@@ -167,11 +168,19 @@ static const char *scalar_text(struct cfg *cfg, const char *key, const struct cf
 
 /* ---- lists ---- */
 
+enum cfg_type cfg_item_type(const struct cfg_field *field)
+{
+	if (field->type == CFG_UINTS)
+		return CFG_UINT;
+	return field->type == CFG_PORTALS ? CFG_PORTAL : CFG_STRING;
+}
+
 static void decode_items(struct cfg *cfg, const struct cfg_field *field,
 			 const struct cfg_node *node, struct cfg_list *list)
 {
 	size_t item_size = field->type == CFG_LIST	? field->sub->size
 			   : field->type == CFG_PORTALS ? sizeof(struct cfg_portal)
+			   : field->type == CFG_UINTS	? sizeof(uint64_t)
 							: sizeof(const char *);
 	if (!node->count)
 		return;
@@ -192,9 +201,7 @@ static void decode_items(struct cfg *cfg, const struct cfg_field *field,
 		cfg_field_register(cfg, out, item_size, cfg_node_place(item), true);
 		const char *text = scalar_text(cfg, field->key, item);
 		if (text)
-			decode_text(cfg, field,
-				    field->type == CFG_PORTALS ? CFG_PORTAL : CFG_STRING, text, out,
-				    item->place);
+			decode_text(cfg, field, cfg_item_type(field), text, out, item->place);
 	}
 }
 
@@ -221,6 +228,7 @@ static void decode_given(struct cfg *cfg, const struct cfg_field *field,
 		return;
 	case CFG_LIST:
 	case CFG_STRINGS:
+	case CFG_UINTS:
 	case CFG_PORTALS:
 		decode_list(cfg, field, node, (struct cfg_list *)(void *)out);
 		break;

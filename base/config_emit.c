@@ -128,8 +128,7 @@ static void emit_list(struct out *out, const struct cfg_field *field, const stru
 		else if (field->urls && item->text)
 			emit_url(out, item);
 		else
-			emit_value(out, field->type == CFG_PORTALS ? CFG_PORTAL : CFG_STRING,
-				   item->text, item->quoted);
+			emit_value(out, cfg_item_type(field), item->text, item->quoted);
 	}
 	emit_close(out, CFG_NODE_SEQUENCE);
 }
@@ -143,6 +142,7 @@ static void emit_given(struct out *out, const struct cfg_field *field, const str
 		break;
 	case CFG_LIST:
 	case CFG_STRINGS:
+	case CFG_UINTS:
 	case CFG_PORTALS:
 		emit_list(out, field, node);
 		break;

@@ -107,6 +107,8 @@ void cfg_field_register(struct cfg *cfg, const void *address, size_t size, struc
 void cfg_field_wrong(struct cfg *cfg, const void *address);
 
 /* config_decode.c.  The limits of FIELD as words; false when it has none. */
+/* Of the elements of a list of scalars. */
+enum cfg_type cfg_item_type(const struct cfg_field *field);
 bool cfg_limits_text(const struct cfg_field *field, char *out, size_t size);
 
 /* config_value.c.  The canonical text of a value, which cfg_parse_scalar reads back. */

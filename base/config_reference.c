@@ -19,6 +19,7 @@ static const char *const type_names[] = {
     [CFG_STRUCT] = "mapping",
     [CFG_LIST] = "list of mappings",
     [CFG_STRINGS] = "list of texts",
+    [CFG_UINTS] = "list of whole numbers",
     [CFG_PORTALS] = "list of portals",
     [CFG_UNION] = "value or mapping",
 };

@@ -356,6 +356,8 @@ void cfg_format_limit(enum cfg_type type, double limit, char *out, size_t size)
 {
 	uint64_t number = limit >= (double)UINT64_MAX ? UINT64_MAX : (uint64_t)limit;
 
+	if (type == CFG_UINTS)
+		type = CFG_UINT;
 	if (type == CFG_PERCENT)
 		(void)snprintf(out, size, "%.15g%%", limit);
 	else if (type == CFG_REAL)

@@ -39,12 +39,14 @@ static const struct volume_config *find_volume(const struct lab *lab, const char
 	return NULL;
 }
 
-static int add_path(struct lab_path *paths, int count, const char *portal, const char *url)
+static int add_path(struct lab_path *paths, int count, const char *portal, const char *url,
+		    int member)
 {
 	if (count == LAB_MAX_PATHS)
 		return -E2BIG;
 	(void)snprintf(paths[count].portal, sizeof paths[count].portal, "%s", portal);
 	paths[count].url = url;
+	paths[count].member = member;
 	return count + 1;
 }
 
@@ -55,7 +57,7 @@ static int group_paths(const struct lab *lab, const struct volume_config *volume
 	int count = 0;
 
 	if (lab->group.style == GROUP_STYLE_LUN && lab->group.portal.set)
-		count = add_path(paths, count, lab->group.portal.text, NULL);
+		count = add_path(paths, count, lab->group.portal.text, NULL, -1);
 	for (size_t p = 0; p < lab->group.pools.count; p++) {
 		const struct member_config *members = pools[p].members.items;
 		if (!pools[p].name || !volume->pool || strcmp(pools[p].name, volume->pool))
@@ -64,11 +66,21 @@ static int group_paths(const struct lab *lab, const struct volume_config *volume
 			const struct cfg_portal *portals = members[m].portals.items;
 			for (size_t i = 0; i < members[m].portals.count && count >= 0; i++)
 				if (portals[i].set)
-					count = add_path(paths, count, portals[i].text, NULL);
+					count =
+					    add_path(paths, count, portals[i].text, NULL, (int)m);
 		}
 		break;
 	}
 	return count;
+}
+
+static int limited_paths(const struct lab *lab, const struct host_config *host,
+			 const struct volume_config *volume, struct lab_path *paths)
+{
+	const struct volume_config *volumes = lab->group.volumes.items;
+	int count = group_paths(lab, volume, paths);
+
+	return lab_limit_sessions(&host->mpio, (size_t)(volume - volumes), paths, count);
 }
 
 static int lun_paths(const struct lun_config *lun, struct lab_path *paths)
@@ -78,7 +90,7 @@ static int lun_paths(const struct lun_config *lun, struct lab_path *paths)
 	for (size_t i = 0; i < lun->urls.count && count >= 0; i++) {
 		struct path_url url = {.lun = 0};
 		if (path_url_parse(urls[i], &url, NULL) == 0)
-			count = add_path(paths, count, url.portal, urls[i]);
+			count = add_path(paths, count, url.portal, urls[i], -1);
 	}
 	return count;
 }
@@ -92,7 +104,7 @@ int lab_paths_of(const struct lab *lab, const struct host_config *host, const ch
 	for (size_t i = 0; i < host->volumes.count; i++) {
 		const struct volume_config *config = find_volume(lab, volume);
 		if (!strcmp(volumes[i], volume))
-			return config ? group_paths(lab, config, paths) : -ENOENT;
+			return config ? limited_paths(lab, host, config, paths) : -ENOENT;
 	}
 	for (size_t i = 0; i < host->luns.count; i++)
 		if (luns[i].name && !strcmp(luns[i].name, volume))
@@ -241,16 +253,49 @@ static void check_paths(struct lab *lab, const struct host_config *host, struct 
 		if (count == -E2BIG)
 			cfg_error_at(lab->cfg, &host->name, "volume '%.60s' has more than %d paths",
 				     volume, LAB_MAX_PATHS);
-		else if (count > 0 && mpio->preferred_path >= (uint64_t)count &&
-			 cfg_valid(lab->cfg, &mpio->preferred_path))
-			cfg_error_at(lab->cfg, &mpio->preferred_path,
-				     "'preferred-path' is %llu; volume '%.60s' has %d paths, "
-				     "counted from 0",
-				     (unsigned long long)mpio->preferred_path, volume, count);
-		else
+		else if (count <= 0 ||
+			 mpio_policy_check_paths(lab->cfg, mpio, volume, (unsigned)count))
 			continue;
 		break;
 	}
+}
+
+/* Policies of single volumes, which must be the host's. */
+static void check_overrides(struct lab *lab, const struct host_config *host)
+{
+	const struct mpio_override *overrides = host->mpio.overrides.items;
+	const char *names[MAX_DEVICES + 1] = {NULL};
+
+	for (size_t v = 0; v < MAX_DEVICES && lab_host_volume(host, v); v++)
+		names[v] = lab_host_volume(host, v);
+	for (size_t i = 0; i < host->mpio.overrides.count; i++) {
+		const char *volume = overrides[i].volume, *near;
+		size_t v = 0;
+
+		while (volume && names[v] && strcmp(names[v], volume) != 0)
+			v++;
+		if (!volume || names[v])
+			continue;
+		cfg_error_at(lab->cfg, &overrides[i].volume, "the host has no volume '%.60s'",
+			     volume);
+		near = cfg_nearest(volume, names);
+		if (near)
+			cfg_hint(lab->cfg, "did you mean '%s'?", near);
+	}
+}
+
+static void check_mpio(struct lab *lab, struct host_config *host)
+{
+	struct mpio_config *mpio = &host->mpio;
+	const uint64_t *limit =
+	    mpio->volume_sessions ? &mpio->volume_sessions : &mpio->slice_sessions;
+
+	if (*limit && (!lab->has_group || lab->group.style == GROUP_STYLE_LUN)) {
+		cfg_error_at(lab->cfg, limit, "sessions are limited in style equallogic only");
+		cfg_hint(lab->cfg, "elsewhere every portal or url listed is one path");
+	}
+	check_overrides(lab, host);
+	mpio_policy_check(lab->cfg, mpio);
 }
 
 static void check_host(struct lab *lab, size_t index, struct lab_path *paths)
@@ -279,6 +324,7 @@ static void check_host(struct lab *lab, size_t index, struct lab_path *paths)
 	if (host->chap_user && !lab->group.chap.secrets)
 		cfg_error_at(lab->cfg, &host->chap_user,
 			     "'chap-user' is one of group.chap.secrets, and there are none");
+	check_mpio(lab, host);
 	check_volumes(lab, index);
 	for (size_t l = 0; l < host->luns.count; l++)
 		check_lun(lab, host, &luns[l]);

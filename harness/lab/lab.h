@@ -166,11 +166,13 @@ bool lab_can_run(const struct lab *lab, struct err *err);
 int lab_observe(struct lab *lab);
 /* The paths of one volume (or lun) of a host in the order in which everything counts them, from
  * 0: faults, reports, `preferred-path`.  A group's volume: the portals of its pool's members in the
- * order of the file, in style lun after the group portal.  A lun: its urls. */
+ * order of the file, in style lun after the group portal; of those what the host's session limits
+ * let it open.  A lun: its urls. */
 enum { LAB_MAX_PATHS = 64 };
 struct lab_path {
 	char portal[64];
 	const char *url; /* of a lun; NULL for a group's volume */
+	int member;	 /* of the pool, counted from 0; -1: none */
 };
 /* Returns how many; -ENOENT: the host has no such volume; -E2BIG: more than LAB_MAX_PATHS. */
 int lab_paths_of(const struct lab *lab, const struct host_config *host, const char *volume,

@@ -32,6 +32,11 @@ struct fault_args {
 };
 extern const struct cfg_schema *const fault_schemas[FAULT_KINDS];
 
+/* Keeps of the COUNT paths, in their order, those that the session limits let a host open to the
+ * group's VOLUME-th volume; returns how many. */
+int lab_limit_sessions(const struct mpio_config *mpio, size_t volume, struct lab_path *paths,
+		       int count);
+
 /* Each adds its errors to lab->cfg and fills what its part of struct lab says. */
 void lab_check_hosts(struct lab *lab);
 bool lab_volume_is_used(const struct lab *lab, const char *volume); /* by some host */

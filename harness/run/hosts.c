@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/rng.h"
+#include "initiator/mpio/host_load.h"
 #include "target/export.h"
 #include "target/iscsi/secrets.h"
 
@@ -137,16 +138,19 @@ static int add_device(struct maker *maker, const char *volume, struct err *err)
 {
 	const struct host_config *host = maker->host;
 	struct run_device *device = &maker->hosts->devices[maker->hosts->count];
+	struct mpio_config config;
 	struct lab_path paths[LAB_MAX_PATHS];
 	char name[200];
 	int count, r;
 
 	snprintf(name, sizeof name, "%s/%s", host->name, volume);
-	r = mpio_new(maker->loop, &host->mpio, name, maker->lab->seed ^ rng_stream_of(name),
+	mpio_config_for(&host->mpio, volume, &config);
+	r = mpio_new(maker->loop, &config, name, maker->lab->seed ^ rng_stream_of(name),
 		     &device->mpio);
 	if (r < 0)
 		return err_set(err, r, "cannot make a device for %s: %s", name, strerror(-r));
 	maker->hosts->count++;
+	mpio_share_loads(device->mpio, maker->hosts->loads[maker->hosts->load_count - 1]);
 	device->host = host->name;
 	device->volume = volume;
 	device->known_zero = maker->lab->has_group && is_fresh(maker->lab, volume);
@@ -198,6 +202,8 @@ static int add_host(struct maker *maker, const struct host_config *host, struct 
 	maker->isid_qualifier = 1;
 	snprintf(maker->initiator, sizeof maker->initiator, HOST_IQN_PREFIX "%s", host->name);
 	r = take_secret(maker, err);
+	if (r == 0)
+		r = host_load_new(&maker->hosts->loads[maker->hosts->load_count++]);
 	for (size_t v = 0; r == 0 && (volume = lab_host_volume(host, v)); v++)
 		r = add_device(maker, volume, err);
 	explicit_bzero(maker->password, sizeof maker->password);
@@ -216,7 +222,8 @@ int hosts_open(struct loop *loop, const struct lab *lab, const struct relay_faul
 	for (size_t h = 0; h < lab->hosts.count; h++)
 		count += configs[h].volumes.count + configs[h].luns.count;
 	ret_hosts->devices = calloc(count + 1, sizeof *ret_hosts->devices);
-	if (!ret_hosts->devices)
+	ret_hosts->loads = calloc(lab->hosts.count + 1, sizeof(struct host_load *));
+	if (!ret_hosts->devices || !ret_hosts->loads)
 		return err_set(err, -ENOMEM, "no memory for %zu volumes", count);
 	for (size_t h = 0; r == 0 && h < lab->hosts.count; h++)
 		r = add_host(&maker, &configs[h], err);
@@ -250,6 +257,9 @@ void hosts_close(struct hosts *hosts)
 {
 	for (unsigned i = 0; i < hosts->count; i++)
 		mpio_free(hosts->devices[i].mpio);
+	for (size_t i = 0; i < hosts->load_count; i++)
+		host_load_free(hosts->loads[i]);
+	free(hosts->loads);
 	free(hosts->devices);
 	*hosts = (struct hosts){0};
 }

@@ -14,6 +14,8 @@
 struct hosts {
 	struct run_device *devices;
 	unsigned count;
+	struct host_load **loads; /* one a host of the lab */
+	size_t load_count;
 	unsigned waited;
 	int status; /* of the first device that could not be reached */
 	char why[300];

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "harness/run/run.h"
 #include "harness/sim/sim_array.h"
+#include "initiator/mpio/host_load.h"
 #include "target/target.h"
 
 /* Long enough for any login over the links a test thinks of. */
@@ -31,6 +32,7 @@ struct sim_lab {
 	struct target *target;
 	struct lab_link *links;
 	size_t link_count;
+	struct host_load **loads; /* one a host */
 	struct run_device *devices;
 	unsigned device_count, devices_waited;
 	int start_status;
@@ -117,19 +119,23 @@ static int add_paths(struct sim_lab *sim, const struct host_config *host, const 
 	return 0;
 }
 
-static int add_device(struct sim_lab *sim, const struct host_config *host, const char *volume)
+static int add_device(struct sim_lab *sim, const struct host_config *host, const char *volume,
+		      struct host_load *loads)
 {
 	struct run_device *grown =
 	    realloc(sim->devices, (sim->device_count + 1) * sizeof(*sim->devices));
+	struct mpio_config config;
 	struct mpio *mpio;
 	int r;
 
 	if (!grown)
 		return -ENOMEM;
 	sim->devices = grown;
-	r = mpio_new(sim->loop, &host->mpio, volume, sim->lab->seed ^ rng_stream_of(volume), &mpio);
+	mpio_config_for(&host->mpio, volume, &config);
+	r = mpio_new(sim->loop, &config, volume, sim->lab->seed ^ rng_stream_of(volume), &mpio);
 	if (r)
 		return r;
+	mpio_share_loads(mpio, loads);
 	grown[sim->device_count++] = (struct run_device){
 	    .host = host->name, .volume = volume, .mpio = mpio, .known_zero = true};
 	return add_paths(sim, host, volume, mpio);
@@ -140,14 +146,18 @@ static int build(struct sim_lab *sim, struct err *err)
 	const struct host_config *hosts = sim->lab->hosts.items;
 	int r = loop_new_virtual(0, &sim->loop);
 
+	sim->loads = calloc(sim->lab->hosts.count + 1, sizeof(struct host_load *));
+	if (!r && !sim->loads)
+		r = -ENOMEM;
 	if (!r)
 		r = target_start_inside(sim->loop, &sim->lab->group, sim->lab->name, sim->lab->seed,
 					&sim->target, err);
 	for (size_t i = 0; !r && i < sim->lab->hosts.count; i++) {
 		const char *volume;
 
+		r = host_load_new(&sim->loads[i]);
 		for (size_t j = 0; !r && (volume = lab_host_volume(&hosts[i], j)); j++)
-			r = add_device(sim, &hosts[i], volume);
+			r = add_device(sim, &hosts[i], volume, sim->loads[i]);
 	}
 	return r;
 }
@@ -277,6 +287,9 @@ static void tear_down(struct sim_lab *sim)
 		sim_link_free(sim->links[i].link);
 	target_stop(sim->target);
 	loop_free(sim->loop);
+	for (size_t i = 0; sim->loads && i < sim->lab->hosts.count; i++)
+		host_load_free(sim->loads[i]);
+	free(sim->loads);
 	free(sim->links);
 	free(sim->devices);
 }

@@ -122,9 +122,13 @@ static void handle(struct mpio *m, struct mpio_req *req)
 		mpio_ledger_count(m, req);
 		if (m->paths[req->path]->loss.first_io_due)
 			mpio_track_first_io(m->paths[req->path]);
+		if (m->policy->answered)
+			m->policy->answered(m->policy_state, m->views, m->count, req->path,
+					    req->sent_ns, loop_now_ns(m->loop));
 		mpio_finish(m, req, 0);
 		break;
 	case PATH_SENSE:
+		mpio_referrals_sense(m, &req->pio);
 		apply(m, req, retry_for_sense(req->pio.sense_key, req->pio.asc, req->pio.ascq));
 		break;
 	case PATH_STATUS:

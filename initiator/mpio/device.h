@@ -22,6 +22,7 @@
 #include "initiator/mpio/mpio.h"
 #include "initiator/mpio/path_state.h"
 #include "initiator/mpio/policy.h"
+#include "initiator/mpio/slices.h"
 
 enum {
 	MPIO_MAX_PATHS = 64,
@@ -91,6 +92,7 @@ struct mpio_path {
 	struct mpio_req_list lost;
 	struct mpio_load own_load, *load; /* `load`: own_load, or the host's */
 	uint8_t rank;			  /* enum mpio_rank, summed; 0 until more is known */
+	bool primary;			  /* of a configured primary set */
 	unsigned depth_limit;
 	bool failing; /* I/O came back lost; the DOWN event is on its way */
 	bool drop;    /* MPIO itself gives the login up, from its task */
@@ -108,6 +110,17 @@ struct mpio_path {
 	uint64_t fence_tried; /* paths (bits) it has failed through */
 };
 
+/* The slice map and how it is asked for (referrals.c). */
+struct mpio_referrals {
+	struct slice_map *map;
+	struct path_command command;
+	uint8_t *data;
+	unsigned path; /* asked */
+	uint64_t next_lba, begun_ns;
+	bool busy, again;
+	struct loop_timer timer;
+};
+
 struct mpio {
 	struct io_layer layer; /* first */
 	struct loop *loop;
@@ -121,7 +134,8 @@ struct mpio {
 	unsigned count, up_count;
 	unsigned available; /* views usable and not full */
 	const struct mpio_policy *policy;
-	void *policy_state;
+	void *policy_state; /* room for any */
+	struct mpio_referrals referrals;
 
 	bool identified; /* `unit` is what every path has to be */
 	struct path_identity unit;
@@ -160,6 +174,9 @@ struct mpio {
 	void *track_arg;
 	char last_why[256];
 };
+
+/* mpio.c */
+void mpio_set_policy(struct mpio *m, const struct mpio_policy *policy);
 
 /* device.c */
 void mpio_submit(struct io_layer *layer, struct io *io);
@@ -201,6 +218,7 @@ void mpio_track_first_io(struct mpio_path *p);
 /* views.c */
 /* Sets `usable` of all from `able` and `rank`. */
 void mpio_rank_views(struct mpio_path_view *views, unsigned count, bool all_ranks);
+void mpio_view_init(struct mpio *m, unsigned path);
 void mpio_view_refresh(struct mpio *m, unsigned path); /* its state, rank or room has changed */
 void mpio_view_sent(struct mpio *m, unsigned path, uint64_t bytes);
 void mpio_view_answered(struct mpio *m, unsigned path, uint64_t bytes);
@@ -213,6 +231,13 @@ void mpio_path_give_up(struct mpio_path *p, const char *why);
 void mpio_drop_path(struct mpio *m, unsigned path, const char *why);
 void mpio_drop_due(struct mpio *m);
 void mpio_no_path_due(void *arg);
+
+/* referrals.c: for policies that need it */
+int mpio_referrals_init(struct mpio *m);
+void mpio_referrals_refresh(struct mpio *m); /* asks for the map, now unless that is under way */
+void mpio_referrals_sense(struct mpio *m, const struct path_io *pio);
+void mpio_referrals_path_up(struct mpio *m); /* ... if there is none yet */
+void mpio_referrals_done(struct mpio *m);
 
 /* ledger.c */
 void mpio_ledger_count(struct mpio *m, const struct mpio_req *req);

@@ -26,7 +26,6 @@ static void take_config(struct mpio *m, const struct mpio_config *config)
 	struct mpio_config *c = &m->config;
 
 	*c = *config;
-	set_default(&c->rr_ios, 1);
 	set_default(&c->reconnect_min_ns, 250 * NS_PER_MS);
 	set_default(&c->reconnect_max_ns, MAX_OF(4 * NS_PER_S, c->reconnect_min_ns));
 	c->reconnect_max_ns = MAX_OF(c->reconnect_max_ns, c->reconnect_min_ns);
@@ -35,6 +34,16 @@ static void take_config(struct mpio *m, const struct mpio_config *config)
 	set_default(&c->fence_hold_ns, 5 * NS_PER_S);
 	set_default(&c->fence_wait_ns, 60 * NS_PER_S);
 	set_default(&c->fence_limit, 8192);
+	set_default(&c->slice_refresh_ns, 5 * NS_PER_S);
+}
+
+void mpio_set_policy(struct mpio *m, const struct mpio_policy *policy)
+{
+	m->policy = policy;
+	memset(m->policy_state, 0, policy->state_bytes);
+	policy->init(m->policy_state, &m->config, m->referrals.map);
+	for (unsigned i = 0; i < m->count; i++)
+		mpio_view_refresh(m, i);
 }
 
 /* The last thing of the turn, and of this function: the owner may free the device in it. */
@@ -67,6 +76,7 @@ int mpio_new(struct loop *loop, const struct mpio_config *config, const char *na
 {
 	const struct mpio_policy *policy = mpio_policy_at(config->policy);
 	struct mpio *m;
+	int r;
 
 	if (!policy)
 		return -EINVAL;
@@ -74,7 +84,7 @@ int mpio_new(struct loop *loop, const struct mpio_config *config, const char *na
 	if (!m)
 		return -ENOMEM;
 	take_config(m, config);
-	m->policy_state = calloc(1, policy->state_bytes);
+	m->policy_state = calloc(1, mpio_policy_state_bytes());
 	if (!m->policy_state || fence_init(&m->fences, (unsigned)m->config.fence_limit) < 0) {
 		free(m->policy_state);
 		free(m);
@@ -82,8 +92,6 @@ int mpio_new(struct loop *loop, const struct mpio_config *config, const char *na
 	}
 	m->layer.ops = &mpio_layer_ops;
 	m->loop = loop;
-	m->policy = policy;
-	policy->init(m->policy_state, &m->config, NULL);
 	snprintf(m->name, sizeof m->name, "%s", name);
 	rng_init(&m->rng, seed, rng_stream_of(name));
 	m->incoming_tail = &m->incoming;
@@ -99,6 +107,12 @@ int mpio_new(struct loop *loop, const struct mpio_config *config, const char *na
 	loop_timer_init(&m->settle_timer, on_settled, m);
 	loop_timer_init(&m->fence_timer, mpio_fence_due, m);
 	loop_task_init(&m->task, on_task, m);
+	r = mpio_referrals_init(m);
+	if (r < 0) {
+		mpio_free(m);
+		return r;
+	}
+	mpio_set_policy(m, policy);
 	m->gone = true; /* until started */
 	snprintf(m->last_why, sizeof m->last_why, "no path");
 	*ret_mpio = m;
@@ -131,8 +145,9 @@ int mpio_add_path(struct mpio *mpio, struct path *path)
 	loop_timer_init(&p->reconnect, mpio_path_reconnect, p);
 	path->config.event = mpio_path_event;
 	path->config.arg = p;
-	mpio->views[p->index].load = p->load;
-	mpio->paths[mpio->count++] = p;
+	mpio->paths[p->index] = p;
+	mpio_view_init(mpio, p->index);
+	mpio->count++;
 	return 0;
 }
 
@@ -203,6 +218,7 @@ struct mpio *mpio_free(struct mpio *mpio)
 	assert(mpio->open_ios == 0);
 	mpio_pool_free(mpio);
 	fence_done(&mpio->fences);
+	mpio_referrals_done(mpio);
 	for (unsigned i = 0; i < mpio->count; i++)
 		free(mpio->paths[i]);
 	free(mpio->policy_state);

@@ -56,11 +56,20 @@ struct mpio;
 
 /* ---- the lab file's part ---- */
 struct mpio_config {
-	int policy;		 /* index into mpio_policy_names */
-	uint64_t rr_ios;	 /* round-robin: I/Os before the next path, default 1 */
-	uint64_t preferred_path; /* failover-only */
-	const char *no_path;	 /* "fail", "queue" or "queue 20s": mpio_config_check makes of it */
-	uint64_t no_path_ns;	 /* how long I/O waits for a path; 0: not at all; MPIO_FOREVER */
+	int policy;		       /* index into mpio_policy_names */
+	struct cfg_list overrides;     /* struct mpio_override: see mpio_policy_for */
+	uint64_t rr_ios, rr_bytes;     /* round-robin: what ends a turn; neither: one I/O */
+	uint64_t preferred_path;       /* failover-only */
+	int failback;		       /* failover-only: enum mpio_failback */
+	struct cfg_list primary_paths; /* round-robin-subset: uint64_t; none: the optimized */
+	struct cfg_list weights;       /* weighted-paths: uint64_t, one a path */
+	struct cfg_list throughput;    /* service-time: uint64_t, one a path; none: equal */
+	bool use_non_optimized;	       /* such paths count as optimized ones */
+	uint64_t slice_refresh_ns;     /* slice-aware: how often the map is asked for */
+	uint64_t volume_sessions;      /* EqualLogic's limits; 0: every path */
+	uint64_t slice_sessions;
+	const char *no_path; /* "fail", "queue" or "queue 20s": mpio_config_check makes of it */
+	uint64_t no_path_ns; /* how long I/O waits for a path; 0: not at all; MPIO_FOREVER */
 	uint64_t reconnect_min_ns, reconnect_max_ns; /* back-off, default 250 ms .. 4 s */
 	uint64_t io_timeout_ns, keepalive_ns, tcp_user_timeout_ns, login_timeout_ns;
 	uint64_t keepalive_misses;
@@ -80,12 +89,28 @@ struct mpio_config {
 	uint64_t marginal_forget_ns; /* one mark is forgotten after that long; default 20 s */
 	uint64_t failback_delay_ns;  /* a path that returns carries I/O in an emergency only */
 };
+enum mpio_failback { MPIO_FAILBACK_AUTO, MPIO_FAILBACK_MANUAL };
+/* One volume, or all units of one make (vendor and product begin with `hardware`), by another
+ * policy than the host's others. */
+struct mpio_override {
+	const char *volume, *hardware; /* exactly one */
+	int policy;
+};
 enum { MPIO_FENCE_RESET, MPIO_FENCE_STRICT, MPIO_FENCE_NONE };
 #define MPIO_FOREVER UINT64_MAX
 extern const struct cfg_schema mpio_schema;
 /* After decoding: what the schema cannot check or fill in. */
 void mpio_config_check(struct cfg *cfg, struct mpio_config *config);
 extern const char *const mpio_policy_names[];
+/* Cross-checks of the policies' keys, and their defaults. */
+void mpio_policy_check(struct cfg *cfg, struct mpio_config *config);
+/* ... and of those that name paths, for a VOLUME that has PATHS.  False: an error was added. */
+bool mpio_policy_check_paths(struct cfg *cfg, const struct mpio_config *config, const char *volume,
+			     unsigned paths);
+/* The configuration of VOLUME's device.  Which policy it gets goes as with Microsoft's: the
+ * volume's own, else its make's (known once a path is up, so MPIO heeds it), else the host's. */
+void mpio_config_for(const struct mpio_config *config, const char *volume,
+		     struct mpio_config *ret_config);
 
 enum mpio_path_state {
 	MPIO_PATH_DOWN,
@@ -226,15 +251,15 @@ struct mpio_policy {
 	const char *help;
 	size_t state_bytes; /* zeroed at start */
 	bool all_ranks;	    /* shown every able path as usable; heeds `rank` itself */
+	bool primary_set;   /* heeds primary-paths */
 	bool needs_slices;  /* the slice map is to be fetched */
 	void (*init)(void *state, const struct mpio_config *config, const struct slice_map *slices);
 	/* The path for the request; -1 when none is usable, or none that is not full. */
 	int (*select)(void *state, const struct mpio_path_view *paths, unsigned count,
 		      const struct mpio_ask *ask);
-	/* What PATH has answered with success after SERVICE_NS, counted before the views are: the
-	 * request is still in them.  May be NULL. */
-	void (*answered)(void *state, const struct mpio_path_view *paths, unsigned path,
-			 uint64_t sent_ns, uint64_t now_ns);
+	/* PATH has answered with success what was sent at SENT_NS.  May be NULL. */
+	void (*answered)(void *state, const struct mpio_path_view *paths, unsigned count,
+			 unsigned path, uint64_t sent_ns, uint64_t now_ns);
 };
 const struct mpio_policy *mpio_policy_find(const char *name);
 

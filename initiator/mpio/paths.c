@@ -81,10 +81,14 @@ static uint32_t smaller_limit(uint32_t a, uint32_t b)
 
 static void learn(struct mpio *m, const struct path_identity *id)
 {
+	const struct mpio_policy *policy = mpio_policy_of_make(&m->config, id->vendor, id->product);
+
 	if (!m->identified) {
 		m->identified = true;
 		m->unit = *id;
 		m->layer.size_bytes = id->blocks * id->block_bytes;
+		if (policy)
+			mpio_set_policy(m, policy);
 		return;
 	}
 	m->unit.max_transfer_blocks =
@@ -135,6 +139,7 @@ static void came_up(struct mpio_path *p)
 	p->failing = false;
 	step(p, PATH_INPUT_UP, 0, "");
 	mpio_track_up(p);
+	mpio_referrals_path_up(m);
 	if (m->up_count == m->count && !m->ready_told) {
 		m->ready_due = true;
 		m->ready_status = 0;

@@ -26,23 +26,65 @@ static void refresh_all(struct mpio *m)
 		m->available += m->views[i].usable && !m->views[i].full;
 }
 
+static uint8_t shown_rank(const struct mpio *m, const struct mpio_path *p)
+{
+	unsigned rank = p->rank;
+
+	if (m->config.use_non_optimized && (rank & ~1U) == MPIO_RANK_NON_OPTIMIZED)
+		rank &= MPIO_RANK_DEGRADED;
+	if (m->policy->primary_set && !p->primary)
+		rank += MPIO_RANK_NOT_PRIMARY;
+	return (uint8_t)rank;
+}
+
+/* All that sending and answering can change. */
+static void refresh_full(struct mpio *m, unsigned path)
+{
+	struct mpio_path_view *view = &m->views[path];
+	bool full = view->in_flight >= m->paths[path]->depth_limit;
+
+	if (full == view->full)
+		return;
+	view->full = full;
+	if (view->usable)
+		m->available += full ? -1U : 1U;
+}
+
 void mpio_view_refresh(struct mpio *m, unsigned path)
 {
 	struct mpio_path_view *view = &m->views[path];
 	const struct mpio_path *p = m->paths[path];
 	bool able = p->machine.state == MPIO_PATH_UP && !p->failing && !p->drop;
-	bool full = view->in_flight >= p->depth_limit;
+	uint8_t rank = shown_rank(m, p);
 
-	if (able != view->able || p->rank != view->rank) {
+	if (able != view->able || rank != view->rank) {
 		view->able = able;
-		view->rank = p->rank;
-		view->full = full;
+		view->rank = rank;
+		view->full = view->in_flight >= p->depth_limit;
 		refresh_all(m);
-	} else if (full != view->full) {
-		view->full = full;
-		if (view->usable)
-			m->available += full ? -1U : 1U;
+	} else {
+		refresh_full(m, path);
 	}
+}
+
+static uint64_t number_at(const struct cfg_list *list, unsigned index, uint64_t preset)
+{
+	return index < list->count ? ((const uint64_t *)list->items)[index] : preset;
+}
+
+void mpio_view_init(struct mpio *m, unsigned path)
+{
+	const struct cfg_list *primary = &m->config.primary_paths;
+	struct mpio_path *p = m->paths[path];
+
+	m->views[path] = (struct mpio_path_view){
+	    .load = p->load,
+	    .weight = (uint32_t)number_at(&m->config.weights, path, 0),
+	    .throughput = (uint16_t)number_at(&m->config.throughput, path, 1),
+	};
+	p->primary = primary->count == 0;
+	for (unsigned i = 0; i < primary->count; i++)
+		p->primary |= number_at(primary, i, 0) == path;
 }
 
 void mpio_view_sent(struct mpio *m, unsigned path, uint64_t bytes)
@@ -55,7 +97,7 @@ void mpio_view_sent(struct mpio *m, unsigned path, uint64_t bytes)
 	view->in_flight_bytes += bytes;
 	load->in_flight++;
 	load->in_flight_bytes += bytes;
-	mpio_view_refresh(m, path);
+	refresh_full(m, path);
 }
 
 void mpio_view_answered(struct mpio *m, unsigned path, uint64_t bytes)
@@ -68,5 +110,5 @@ void mpio_view_answered(struct mpio *m, unsigned path, uint64_t bytes)
 	view->in_flight_bytes -= bytes;
 	load->in_flight--;
 	load->in_flight_bytes -= bytes;
-	mpio_view_refresh(m, path);
+	refresh_full(m, path);
 }

@@ -152,8 +152,11 @@ static const struct error_case host_cases[] = {
     {"hosts.h1.mpio.preferred-path=3",
      "'preferred-path' is 3; volume 'db1' has 3 paths, counted from 0"},
     {"hosts.h1.mpio.reconnect-min=5s", "'reconnect-min' is longer than 'reconnect-max'"},
-    {"hosts.h1.mpio.policy=roundrobin", "'policy' has the unknown value 'roundrobin'; did you "
-					"mean 'round-robin'? allowed: round-robin, failover-only"},
+    {"hosts.h1.mpio.policy=roundrobin",
+     "'policy' has the unknown value 'roundrobin'; did you "
+     "mean 'round-robin'? allowed: round-robin, failover-only, "
+     "round-robin-subset, least-queue-depth, weighted-paths, least-blocks, "
+     "service-time, historical-service-time, slice-aware"},
     {"hosts.h1.luns=[{name: db1, urls: ['iscsi://127.0.0.1/iqn.2026-11.test:x/0']}]",
      "the host has a volume 'db1' already"},
     {"hosts.h1.luns=[{name: l, urls: [nonsense]}]",

@@ -38,7 +38,7 @@ static void names_match_table(void **unused)
 		assert_ptr_equal(policy, mpio_policy_at((int)count));
 		assert_non_null(policy->help);
 	}
-	assert_int_equal(count, 2);
+	assert_int_equal(count, 9);
 	assert_null(mpio_policy_find("least-blocks-ever"));
 	assert_null(mpio_policy_at(-1));
 	assert_null(mpio_policy_at((int)count));

@@ -280,7 +280,10 @@ static struct failover_worst worst_failover(const struct record *record,
 
 	for (unsigned i = 0; i < record->failover_count; i++) {
 		const struct record_failover *loss = &record->failovers[i];
-		bool due = failback ? loss->fault_end_ns != 0 : loss->reissued != 0;
+		/* What was lost again with another path before it succeeded is that loss's to tell.
+		 */
+		bool due = failback ? loss->fault_end_ns != 0
+				    : loss->reissued != 0 && !loss->at_ns[RECORD_DRAINED];
 		double ns = (double)(failback ? record_failback_time_ns(loss)
 					      : record_failover_time_ns(loss));
 

@@ -51,6 +51,20 @@ static uint64_t since_start(const struct run_engine *engine, uint64_t at_ns)
 	return at_ns - MIN_OF(at_ns, engine->start_ns);
 }
 
+/* A fault that lasts takes a path that has come back meanwhile again: from then. */
+static uint64_t began_ns(const struct record *record, const struct record_failover *failover,
+			 const struct run_fault *fault)
+{
+	for (unsigned i = record->failover_count - 1; i-- > 0;) {
+		const struct record_failover *before = &record->failovers[i];
+
+		if (before->path == failover->path && same(before->host, failover->host) &&
+		    same(before->volume, failover->volume))
+			return MAX_OF(before->at_ns[RECORD_UP_AGAIN], fault->begun_ns);
+	}
+	return fault->begun_ns;
+}
+
 static void begin(struct run_engine *engine, unsigned path, const struct mpio_track *track)
 {
 	struct record *record = engine->record;
@@ -73,7 +87,7 @@ static void begin(struct run_engine *engine, unsigned path, const struct mpio_tr
 	fault = find_fault(engine, failover);
 	if (!fault)
 		return;
-	failover->at_ns[RECORD_FAULT] = fault->begun_ns;
+	failover->at_ns[RECORD_FAULT] = began_ns(record, failover, fault);
 	timeline_describe(fault->event->fault, true, text, sizeof text);
 	failover->fault = copy(text);
 }

@@ -247,6 +247,7 @@ static int sim_connect(struct path *base)
 		loop_timer_set(base->loop, &path->tick, now + 2 * path->link->config.delay_ns);
 		return 0;
 	}
+	put_be32(path->conn.isid + 2, base->config.isid_qualifier);
 	r = sim_conn_open(&path->conn);
 	if (r < 0)
 		return r;
@@ -357,7 +358,6 @@ static void init_conn(struct sim_path *path)
 	conn->initiator = path->initiator;
 	conn->target = path->target_name;
 	conn->isid[0] = 0x80; /* random format, RFC 7143 10.12.5: any qualifier will do */
-	put_be32(conn->isid + 2, path->path.config.isid_qualifier);
 	conn->tcp_user_timeout_ns = path->path.config.tcp_user_timeout_ns;
 }
 

@@ -20,6 +20,9 @@ struct sim_link_config {
 	uint64_t jitter_ns;	   /* uniform on top, seeded */
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	double loss;		   /* of segments, 0..1: each comes after a retransmission */
+	/* How long the network itself keeps what nobody sends again any more, because the
+	 * initiator has closed its end; 0: for as long as it takes, as a relay that hoards. */
+	uint64_t life_ns;
 	uint64_t seed;
 };
 

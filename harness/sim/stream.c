@@ -37,13 +37,15 @@ static void end_initiator(struct sim_stream *stream, enum sim_end how)
 {
 	const struct sim_stream_ops *ops = stream->ops;
 
+	if (!ops)
+		return;
 	stream->ops = NULL;
+	stream->closed_ns = loop_now_ns(stream->link->loop);
 	if (stream->socket && how == SIM_END_CLOSED)
 		sim_stream_control(stream, SIM_FIN, SIM_TO_TARGET);
 	else if (stream->socket && how == SIM_END_TIMEOUT)
 		sim_stream_control(stream, SIM_RESET, SIM_TO_TARGET);
-	if (ops)
-		ops->ended(stream->arg, how);
+	ops->ended(stream->arg, how);
 }
 
 /* ---- what is not acknowledged ---- */
@@ -151,6 +153,7 @@ struct sim_stream *sim_stream_connect(struct sim_link *link, uint64_t timeout_ns
 void sim_stream_close(struct sim_stream *stream)
 {
 	stream->ops = NULL;
+	stream->closed_ns = loop_now_ns(stream->link->loop);
 	if (stream->socket)
 		sim_stream_control(stream, SIM_RESET, SIM_TO_TARGET);
 	stream_settle(stream);
@@ -178,9 +181,20 @@ static void connection_wanted(struct sim_stream *stream)
 	sim_stream_control(stream, stream->socket ? SIM_SYN_ACK : SIM_RESET, SIM_TO_INITIATOR);
 }
 
+/* Lost on the way by a network that keeps nothing for that long, with nobody to send it again. */
+static bool has_expired(const struct sim_stream *stream)
+{
+	uint64_t life_ns = stream->link->config.life_ns;
+
+	return !stream->ops && life_ns > 0 &&
+	       loop_now_ns(stream->link->loop) > stream->closed_ns + life_ns;
+}
+
 /* False: the segment was taken over. */
 static bool at_target(struct sim_stream *stream, struct sim_segment *segment)
 {
+	if (has_expired(stream))
+		return true;
 	if (segment->kind == SIM_SYN) {
 		connection_wanted(stream);
 	} else if (!stream->socket) {

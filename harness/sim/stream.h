@@ -80,8 +80,9 @@ struct sim_stream {
 	void *arg;
 	struct sim_socket *socket; /* the target's end; NULL: not open yet, or closed */
 	struct sim_unacked unacked[SIM_DIRECTIONS];
-	unsigned holds; /* callers on the stack */
-	bool greeted;	/* the target's end has been open */
+	uint64_t closed_ns; /* when the initiator's end was */
+	unsigned holds;	    /* callers on the stack */
+	bool greeted;	    /* the target's end has been open */
 };
 
 /* ---- link.c ---- */

@@ -151,7 +151,7 @@ static bool settle(struct shadow *shadow, struct shadow_sector *at, uint64_t sec
 		uint32_t id = at->now.id[i - 1];
 		if (!is_content(data, sector, id))
 			continue;
-		if (at->now.count > 1) {
+		if (at->now.count > 1 && !shadow->late) {
 			supersede(shadow, at);
 			at->now = only(id);
 		}

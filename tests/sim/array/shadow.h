@@ -34,6 +34,9 @@ struct shadow {
 	struct shadow_sector *sectors;
 	uint64_t count;
 	uint64_t stamp, flushed;
+	/* What nobody can know stays so when a read has found one of it: a write that failed may
+	 * yet take place, until a later one is acknowledged. */
+	bool late;
 };
 
 struct shadow_fault {

@@ -118,10 +118,8 @@ static void test_alua_flip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_controllers),
-	    cmocka_unit_test(test_members),
-	    cmocka_unit_test(test_alua_set),
-	    cmocka_unit_test(test_alua_set_refused),
+	    cmocka_unit_test(test_controllers), cmocka_unit_test(test_members),
+	    cmocka_unit_test(test_alua_set),	cmocka_unit_test(test_alua_set_refused),
 	    cmocka_unit_test(test_alua_flip),
 	};
 

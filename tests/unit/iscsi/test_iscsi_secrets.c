@@ -171,10 +171,8 @@ static void test_secrets_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_digests),
-	    cmocka_unit_test(test_binary),
-	    cmocka_unit_test(test_secrets),
-	    cmocka_unit_test(test_secret_changes),
+	    cmocka_unit_test(test_digests),	 cmocka_unit_test(test_binary),
+	    cmocka_unit_test(test_secrets),	 cmocka_unit_test(test_secret_changes),
 	    cmocka_unit_test(test_secrets_file),
 	};
 

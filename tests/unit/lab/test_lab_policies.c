@@ -44,9 +44,10 @@ static void check_ports(const char *const *sets, const char *volume, const char 
 	assert_string_equal(errors, "");
 	count = lab_paths_of(lab, lab_find_host(lab, "h1"), volume, paths);
 	for (int i = 0; i < count; i++) {
-		if (i)
-			strcat(ports, " ");
-		strcat(ports, strrchr(paths[i].portal, ':') + 1);
+		size_t used = strlen(ports);
+
+		snprintf(ports + used, sizeof ports - used, "%s%s", i ? " " : "",
+			 strrchr(paths[i].portal, ':') + 1);
 	}
 	assert_string_equal(ports, expected);
 	free(errors);

@@ -304,7 +304,7 @@ static void service_time_divides_by_throughput(void **unused)
 	CHOICES(&b, 0, 1);
 	add(&b, 1, 1, 192 * KIB); /* (192 + 64) / 4 = 64 against 64 / 2 and 64 / 1 */
 	CHOICES(&b, 64 * KIB, 3);
-	add(&b, 3, 1, 65 * KIB); /* (65 + 64) / 2 is just more than 64 */
+	add(&b, 3, 1, 65 * KIB);	/* (65 + 64) / 2 is just more than 64 */
 	CHOICES(&b, 64 * KIB, 0, 1, 0); /* as good as 64 / 1: in turn */
 	b.views[1].able = b.views[3].able = b.views[0].able = false;
 	CHOICES(&b, 64 * KIB, 2); /* throughput 0: only when there is no other */

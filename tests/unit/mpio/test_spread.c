@@ -310,8 +310,10 @@ static void make_may_have_its_own_policy(void **unused)
 	assert_int_equal(own.policy, policy("round-robin"));
 	rig_open(&rig, &own, PATHS, 1);
 	for (unsigned i = 0; i < PATHS; i++) {
-		strcpy(rig.fakes[i]->identity.vendor, "ACME");
-		strcpy(rig.fakes[i]->identity.product, "DISK 9000");
+		struct path_identity *identity = &rig.fakes[i]->identity;
+
+		snprintf(identity->vendor, sizeof identity->vendor, "ACME");
+		snprintf(identity->product, sizeof identity->product, "DISK 9000");
 	}
 	rig_start(&rig);
 	run(rig.loop, rig.layer, 100, false);

@@ -87,7 +87,7 @@ static int dial(struct rig *rig)
 
 	assert_string_not_equal(address, rig->portal);
 	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-	to.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+	to.sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10));
 	if (rig->client >= 0)
 		close(rig->client);
 	rig->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -161,7 +161,8 @@ static void wait_for_relay(struct rig *rig)
 
 	assert_int_equal(relay_add_line(rig->relay, &other), 0);
 	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-	to.sin_port = htons((uint16_t)atoi(strrchr(relay_dial(other, portal), ':') + 1));
+	to.sin_port =
+	    htons((uint16_t)strtoul(strrchr(relay_dial(other, portal), ':') + 1, NULL, 10));
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)(void *)&to, sizeof to), 0);
 	assert_true(readable(listener, DEADLINE_MS));

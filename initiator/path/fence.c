@@ -123,14 +123,14 @@ static void on_deadline(void *arg)
 	iscsi_path_leave(p);
 }
 
-static int start(struct iscsi_fence *f, const struct path_config *victim)
+static int start(struct iscsi_fence *f, const struct iscsi_path *victim)
 {
 	struct iscsi_path *p = f->through;
 	struct loop *loop = p->path.loop;
 	int r;
 
 	/* The victim's name, ISID and credentials; all are copied by libiscsi. */
-	r = login_configure(f->ctx, victim);
+	r = login_configure(f->ctx, &victim->path.config, !victim->plain);
 	if (r < 0)
 		return r;
 	if (iscsi_connect_async(f->ctx, login_address(&p->path.config, p->at_portal), connected,
@@ -167,7 +167,7 @@ int fence_begin(struct path *path, const struct path *victim, struct path_fence 
 	f->through = p;
 	f->fence = fence;
 	f->ctx = iscsi_create_context(v->initiator);
-	r = f->ctx ? start(f, &victim->config) : -ENOMEM;
+	r = f->ctx ? start(f, v) : -ENOMEM;
 	if (r < 0) {
 		f->over = true;
 		if (f->ctx)

@@ -110,6 +110,9 @@ struct iscsi_path {
 	/* notes of libiscsi's callbacks, acted on by session_settle */
 	bool lost, redirected, identified, heard;
 	bool asked;   /* by the target, to log out */
+	bool again;   /* the login goes on with another context, in the plain way */
+	bool lingers; /* a session of this path may still live in the target */
+	bool plain;   /* this target wants no security stage without a user */
 	bool tearing; /* iscsi_destroy_context runs: its callbacks mean nothing */
 	char why[256];
 
@@ -173,6 +176,8 @@ void session_lose_socket(struct iscsi_path *p);
 void session_lose_closed(struct iscsi_path *p); /* the target closed the connection */
 void session_lose_login(struct iscsi_path *p);	/* the target refused the login */
 enum path_detect session_detect(int error);	/* an errno of the network's */
+/* The status of a login response (class << 8 | detail) in libiscsi's ERROR; 0: another one. */
+unsigned login_status(const char *error);
 /* What P was doing, as words for the end of a sentence. */
 const char *session_doing(const struct iscsi_path *p);
 /* Lets libiscsi read and write: the only way it is called.  Negative: it failed, P is lost. */
@@ -180,7 +185,8 @@ int session_libiscsi(struct iscsi_path *p, int revents);
 void session_log(int level, const char *message); /* of libiscsi */
 
 /* login.c */
-int login_configure(struct iscsi_context *ctx, const struct path_config *config);
+/* REINSTATES: an old session may have to be ended. */
+int login_configure(struct iscsi_context *ctx, const struct path_config *config, bool reinstates);
 void login_connected(struct iscsi_context *ctx, int status, void *command_data, void *arg);
 /* Where to connect to for PORTAL. */
 const char *login_address(const struct path_config *config, const char *portal);

@@ -5,6 +5,12 @@
  * The ISID is explicit: distinct for every path of the initiator, so that each is its own I_T
  * nexus, and the same at every login of a path, so that a target that has not noticed the end of
  * the old session ends it now (session reinstatement, RFC 7143 6.3.5) together with its tasks.
+ *
+ * libiscsi begins a login without CHAP in the operational stage.  tgt 1.0.85 looks for the session
+ * to reinstate only when the security stage ends: a login that has none leaves the old session
+ * alive, beside the new one.  So where a session of the path may still be alive its login goes
+ * through that stage: without a user the offer is "CHAP,None" under a stand-in name, of which a
+ * target without CHAP takes None.  One that refuses is asked again in the plain way.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,6 +36,8 @@ static bool port_is_sound(const char *text)
 	return port > 0 && port <= UINT16_MAX;
 }
 
+enum { CLASS_INITIATOR = 0x02, NO_SUCH_TARGET = 0x0203 };
+
 bool login_portal_is_numeric(const char *portal)
 {
 	char host[64];
@@ -54,7 +62,7 @@ const char *login_address(const struct path_config *config, const char *portal)
 	return address;
 }
 
-int login_configure(struct iscsi_context *ctx, const struct path_config *c)
+int login_configure(struct iscsi_context *ctx, const struct path_config *c, bool reinstates)
 {
 	uint64_t user_timeout_ms = MIN_OF(c->tcp_user_timeout_ns / NS_PER_MS, UINT64_C(3600000));
 
@@ -71,9 +79,10 @@ int login_configure(struct iscsi_context *ctx, const struct path_config *c)
 	/* 24 + 16 bits: all of the qualifier is in the ISID. */
 	if (iscsi_set_isid_random(ctx, c->isid_qualifier >> 16, c->isid_qualifier & 0xffff) != 0)
 		return -EINVAL;
-	if (c->user && c->password &&
-	    iscsi_set_initiator_username_pwd(ctx, c->user, c->password) != 0)
-		return -EINVAL;
+	if (c->user && c->password)
+		return iscsi_set_initiator_username_pwd(ctx, c->user, c->password) ? -EINVAL : 0;
+	if (reinstates)
+		return iscsi_set_initiator_username_pwd(ctx, "none", "none") ? -EINVAL : 0;
 	return 0;
 }
 
@@ -100,10 +109,21 @@ static void take_redirect(struct iscsi_path *p)
 /* Refused, or cancelled because the connection ended. */
 static void login_failed(struct iscsi_path *p)
 {
-	if (strstr(iscsi_get_error(p->ctx), "log in"))
+	unsigned status = login_status(iscsi_get_error(p->ctx));
+
+	if (status >> 8 == CLASS_INITIATOR && status != NO_SUCH_TARGET && !p->path.config.user &&
+	    p->lingers && !p->plain)
+		p->plain = p->again = true;
+	else if (strstr(iscsi_get_error(p->ctx), "log in"))
 		session_lose_login(p);
 	else
 		session_lose_failed(p, errno);
+}
+
+static void logged_in(struct iscsi_path *p)
+{
+	p->lingers = true;
+	probe_start(p);
 }
 
 static void login_done(struct iscsi_context *ctx, int status, void *command_data, void *arg)
@@ -118,7 +138,7 @@ static void login_done(struct iscsi_context *ctx, int status, void *command_data
 	else if (status != SCSI_STATUS_GOOD)
 		login_failed(p);
 	else
-		probe_start(p);
+		logged_in(p);
 }
 
 /* Also called a second time by libiscsi when an established connection ends. */

@@ -121,7 +121,7 @@ void session_lose_failed(struct iscsi_path *p, int error)
 }
 
 /* libiscsi puts the status of the response (class and detail, RFC 7143 11.13.5) into its text. */
-static unsigned login_status(const char *error)
+unsigned login_status(const char *error)
 {
 	const char *at = strstr(error, "Status: ");
 

@@ -48,7 +48,7 @@ void iscsi_path_teardown(struct iscsi_path *p, bool hard)
 	p->path.up = false;
 	p->phase = ISCSI_DOWN;
 	session_close(p, hard);
-	p->lost = p->redirected = p->identified = p->asked = false;
+	p->lost = p->redirected = p->again = p->identified = p->asked = false;
 	iscsi_path_deliver(p); /* answered before the end came: these count */
 	command_deliver(p);
 	iscsi_path_end_lost(p);

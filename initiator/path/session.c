@@ -32,11 +32,12 @@ static void watch_for(struct iscsi_path *p, int events)
 }
 
 /* Follows a redirection with a context of its own: libiscsi keeps state of the first portal. */
-static void follow_redirect(struct iscsi_path *p)
+static void log_in_elsewhere(struct iscsi_path *p)
 {
-	p->redirected = false;
 	session_close(p, true);
-	snprintf(p->path.redirected_to, sizeof p->path.redirected_to, "%s", p->at_portal);
+	if (p->redirected)
+		snprintf(p->path.redirected_to, sizeof p->path.redirected_to, "%s", p->at_portal);
+	p->redirected = p->again = false;
 	if (session_open(p) < 0)
 		p->lost = true;
 }
@@ -63,8 +64,8 @@ static void session_settle(struct iscsi_path *p)
 		manage_settle(p);
 	iscsi_path_deliver(p);
 	command_deliver(p);
-	if (p->redirected && !p->lost)
-		follow_redirect(p);
+	if ((p->redirected || p->again) && !p->lost)
+		log_in_elsewhere(p);
 	if (p->lost) {
 		char why[sizeof p->why];
 
@@ -93,7 +94,7 @@ void session_service(struct iscsi_path *p, int revents)
 		return;
 	if (session_libiscsi(p, revents) == 0 && revents & POLLIN)
 		p->heard = true; /* a part of an answer is a sign of life, too */
-	if (!p->lost && !p->redirected) {
+	if (!p->lost && !p->redirected && !p->again) {
 		wanted = iscsi_which_events(p->ctx);
 		if (wanted & POLLOUT && !(revents & POLLOUT && p->phase != ISCSI_CONNECTING)) {
 			/* Written at the end of the turn, most likely without EPOLLOUT. */
@@ -171,7 +172,7 @@ int session_open(struct iscsi_path *p)
 	p->queued = 0;
 	p->stamped = false;
 	p->logins++;
-	r = login_configure(p->ctx, &p->path.config);
+	r = login_configure(p->ctx, &p->path.config, p->lingers && !p->plain);
 	address = login_address(&p->path.config, p->at_portal);
 	errno = 0;
 	if (r == 0 && iscsi_connect_async(p->ctx, address, login_connected, p) != 0) {

@@ -95,6 +95,24 @@ void owner_submit(struct owner *owner, struct owner_io *oio, enum io_op op, uint
 	owner_submit_iov(owner, oio, op, lba, blocks, moves ? &oio->iov : NULL, moves);
 }
 
+static void on_raw(struct path_command *command)
+{
+	struct raw_command *raw = command->owner;
+
+	raw->ends++;
+}
+
+void raw_submit(struct owner *owner, struct raw_command *raw)
+{
+	raw->owner = owner;
+	raw->ends = 0;
+	raw->command.done = on_raw;
+	raw->command.owner = raw;
+	path_command(owner->path, &raw->command);
+	if (raw->ends)
+		raw->ends = 1000000; /* from within */
+}
+
 bool owner_wait(struct owner *owner, const unsigned *count, unsigned want, unsigned seconds)
 {
 	uint64_t deadline = loop_now_ns(owner->loop) + seconds * NS_PER_S;

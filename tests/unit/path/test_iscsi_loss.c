@@ -79,6 +79,56 @@ static void refused_logins_are_named(void **unused)
 	}
 }
 
+/* tgt reinstates a session only at the end of the security stage, which libiscsi has only with a
+ * user: a login after the first has one, unless the target takes offence. */
+static bool note_stages(struct peer *peer, const struct peer_pdu *pdu)
+{
+	unsigned *stages = peer->script_arg;
+
+	if ((pdu->bhs[0] & 0x3f) == PEER_LOGIN)
+		*stages |= 1U << (pdu->bhs[1] >> 2 & 3);
+	return false;
+}
+
+/* As a target that hears of CHAP and demands it. */
+static bool refuse_security(struct peer *peer, const struct peer_pdu *pdu)
+{
+	note_stages(peer, pdu);
+	peer->login_status =
+	    (pdu->bhs[0] & 0x3f) == PEER_LOGIN && !(pdu->bhs[1] >> 2 & 3) ? 0x0201 : 0;
+	return false;
+}
+
+static void logins_again_have_a_security_stage(void **unused)
+{
+	enum { SECURITY = 1, OPERATIONAL = 2 };
+	unsigned stages = 0;
+	struct rig rig;
+
+	rig_open(&rig);
+	rig.peer.script = note_stages;
+	rig.peer.script_arg = &stages;
+	rig_up(&rig);
+	assert_int_equal(stages, OPERATIONAL);
+	path_disconnect(rig.owner.path);
+	rig_up(&rig);
+	assert_int_equal(stages, SECURITY | OPERATIONAL);
+	assert_int_equal(rig.peer.connections, 2);
+	/* It goes on in the plain way, and stays with it. */
+	path_disconnect(rig.owner.path);
+	rig.peer.script = refuse_security;
+	rig_up(&rig);
+	assert_int_equal(rig.peer.connections, 4);
+	assert_string_equal(rig.owner.path->redirected_to, "");
+	path_disconnect(rig.owner.path);
+	stages = 0;
+	rig_up(&rig);
+	assert_int_equal(stages, OPERATIONAL);
+	assert_int_equal(rig.peer.connections, 5);
+	assert_int_equal(rig.owner.downs, 0);
+	rig_close(&rig);
+}
+
 static void async_message(struct peer *peer, uint8_t event)
 {
 	uint8_t request[PEER_BHS_BYTES] = {0}, bhs[PEER_BHS_BYTES];
@@ -246,10 +296,15 @@ static void misses_are_configured(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_kind_has_a_name),	cmocka_unit_test(reset_met_by_a_write),
-	    cmocka_unit_test(refused_logins_are_named), cmocka_unit_test(the_target_asks),
-	    cmocka_unit_test(dials_where_it_is_told),	cmocka_unit_test(silence_is_noticed),
-	    cmocka_unit_test(busy_but_alive_is_kept),	cmocka_unit_test(misses_are_configured),
+	    cmocka_unit_test(every_kind_has_a_name),
+	    cmocka_unit_test(reset_met_by_a_write),
+	    cmocka_unit_test(refused_logins_are_named),
+	    cmocka_unit_test(the_target_asks),
+	    cmocka_unit_test(logins_again_have_a_security_stage),
+	    cmocka_unit_test(dials_where_it_is_told),
+	    cmocka_unit_test(silence_is_noticed),
+	    cmocka_unit_test(busy_but_alive_is_kept),
+	    cmocka_unit_test(misses_are_configured),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

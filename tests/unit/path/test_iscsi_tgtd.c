@@ -7,6 +7,8 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <iscsi/iscsi.h>
+#include <iscsi/scsi-lowlevel.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -261,9 +263,166 @@ static void killed_with_io_in_flight(void **unused)
 	assert_int_equal(b.owner.ok + b.owner.lost, MANY);
 	assert_true(b.owner.lost > 0);
 	assert_true(b.owner.completed_before_down);
+	assert_true(b.owner.path->lost_by == PATH_DETECT_RESET ||
+		    b.owner.path->lost_by == PATH_DETECT_CLOSED);
 	assert_int_equal(path_connect(b.owner.path), 0);
 	assert_true(owner_wait(&b.owner, &b.owner.downs, 2, 20));
+	assert_int_equal(b.owner.path->lost_by, PATH_DETECT_RESET);
 	assert_non_null(strstr(b.owner.why, "refused"));
+	close_bench(&b);
+}
+
+/* A daemon that hangs: the kernel goes on acknowledging for it. */
+static void silent_with_io_in_flight(void **unused)
+{
+	static struct bench b;
+
+	open_bench(&b);
+	kill(b.daemon.pid, SIGSTOP);
+	submit_many(&b, IO_WRITE);
+	assert_true(owner_wait(&b.owner, &b.owner.downs, 1, 20));
+	assert_int_equal(b.owner.path->lost_by, PATH_DETECT_KEEPALIVE);
+	assert_int_equal(b.owner.lost, MANY);
+	kill(b.daemon.pid, SIGCONT);
+	assert_int_equal(path_connect(b.owner.path), 0);
+	assert_true(owner_wait(&b.owner, &b.owner.ups, 2, 20));
+	close_bench(&b);
+}
+
+struct proof {
+	struct path_fence fence;
+	unsigned done;
+	int status;
+};
+
+static void on_proof(struct path_fence *fence, int status)
+{
+	struct proof *proof = fence->owner;
+
+	proof->done++;
+	proof->status = status;
+}
+
+/* A session that nobody looks after any more, as a lost path leaves it behind. */
+static struct iscsi_context *abandoned_session(const struct bench *b, const char *name,
+					       uint32_t isid_qualifier)
+{
+	struct iscsi_context *ctx = iscsi_create_context(name);
+
+	assert_non_null(ctx);
+	iscsi_set_noautoreconnect(ctx, 1);
+	assert_int_equal(iscsi_set_targetname(ctx, target), 0);
+	assert_int_equal(iscsi_set_session_type(ctx, ISCSI_SESSION_NORMAL), 0);
+	assert_int_equal(iscsi_set_isid_random(ctx, isid_qualifier >> 16, isid_qualifier & 0xffff),
+			 0);
+	assert_int_equal(iscsi_full_connect_sync(ctx, b->daemon.portal, 1), 0);
+	return ctx;
+}
+
+static bool has_ended(struct iscsi_context *ctx, unsigned ms)
+{
+	struct pollfd pfd = {.fd = iscsi_get_fd(ctx), .events = POLLIN};
+	char byte;
+
+	return poll(&pfd, 1, (int)ms) == 1 && recv(pfd.fd, &byte, 1, MSG_PEEK) <= 0;
+}
+
+/* tgtd ends the old session before the fence's login succeeds, and no other session. */
+static void reinstatement(void **unused)
+{
+	static struct bench b;
+	static const char name[] = "iqn.2026-11.test.sanlab:victim";
+	struct proof proof = {.fence = {.done = on_proof, .owner = &proof}};
+	struct iscsi_context *old, *other;
+	struct path_config config;
+	struct owner victim;
+
+	open_bench(&b);
+	old = abandoned_session(&b, name, 0x00a1b2c3);
+	other = abandoned_session(&b, name, 0x00a1b2c4);
+	assert_false(has_ended(old, 0));
+	config = owner_config(&victim, b.daemon.portal);
+	config.target = target;
+	config.lun = 1;
+	config.initiator_name = name;
+	config.isid_qualifier = 0x00a1b2c3;
+	assert_int_equal(owner_open(&victim, b.loop, &config), 0);
+	assert_int_equal(path_fence(b.owner.path, victim.path, &proof.fence), 0);
+	assert_true(owner_wait(&b.owner, &proof.done, 1, 20));
+	assert_int_equal(proof.status, 0);
+	assert_true(has_ended(old, 5000));
+	assert_false(has_ended(other, 0));
+	assert_true(b.owner.path->up);
+	iscsi_destroy_context(old);
+	iscsi_destroy_context(other);
+	path_free(victim.path);
+	close_bench(&b);
+}
+
+/* The same by a path's own next login. */
+static void reinstatement_by_itself(void **unused)
+{
+	static struct bench b;
+	struct iscsi_context *old;
+
+	open_bench(&b);
+	path_disconnect(b.owner.path);
+	old = abandoned_session(&b, b.owner.path->config.initiator_name, b.config.isid_qualifier);
+	assert_int_equal(path_connect(b.owner.path), 0);
+	assert_true(owner_wait(&b.owner, &b.owner.ups, 2, 20));
+	assert_true(has_ended(old, 5000));
+	iscsi_destroy_context(old);
+	close_bench(&b);
+}
+
+/* LOGICAL UNIT RESET and ABORT TASK SET with I/O in flight: every I/O ends once, and the path goes
+ * on. */
+static void task_management(void **unused)
+{
+	static struct bench b;
+
+	open_bench(&b);
+	for (unsigned i = 0; i < 2; i++) {
+		struct proof proof = {.fence = {.done = on_proof, .owner = &proof}};
+		unsigned ends = b.owner.done;
+
+		submit_many(&b, IO_WRITE);
+		assert_int_equal(i ? path_abort_tasks(b.owner.path, &proof.fence)
+				   : path_reset_unit(b.owner.path, &proof.fence),
+				 0);
+		assert_true(owner_wait(&b.owner, &proof.done, 1, 20));
+		assert_int_equal(proof.status, 0);
+		assert_true(owner_wait(&b.owner, &b.owner.done, ends + MANY, 20));
+	}
+	assert_int_equal(b.owner.downs, 0);
+	assert_int_equal(b.owner.ok + b.owner.other, 2 * MANY);
+	close_bench(&b);
+}
+
+static void raw_commands(void **unused)
+{
+	static struct bench b;
+	static uint8_t data[252];
+	struct raw_command luns = {.command = {.cdb = {0xa0, [9] = sizeof data},
+					       .cdb_bytes = 12,
+					       .data = data,
+					       .data_bytes = sizeof data}};
+	struct raw_command groups = {.command = {.cdb = {0xa3, 0x0a, [9] = sizeof data},
+						 .cdb_bytes = 12,
+						 .data = data,
+						 .data_bytes = sizeof data}};
+
+	open_bench(&b);
+	raw_submit(&b.owner, &luns);
+	assert_true(owner_wait(&b.owner, &luns.ends, 1, 10));
+	assert_int_equal(luns.command.result, PATH_OK);
+	assert_int_equal(get_be32(data), 16); /* LUN 0 and 1 */
+	assert_int_equal(luns.command.got_bytes, 24);
+	raw_submit(&b.owner, &groups); /* tgtd knows no ALUA */
+	assert_true(owner_wait(&b.owner, &groups.ends, 1, 10));
+	assert_int_equal(groups.command.result, PATH_SENSE);
+	assert_int_equal(groups.command.sense_key, 5);
+	assert_int_equal(b.owner.downs, 0);
 	close_bench(&b);
 }
 
@@ -289,7 +448,8 @@ static void chap(void **unused)
 		assert_int_equal(path_connect(b.owner.path), 0);
 		assert_true(owner_wait(&b.owner, right ? &b.owner.ups : &b.owner.downs, 1, 10));
 		if (!right) {
-			assert_non_null(strstr(b.owner.why, "login"));
+			assert_int_equal(b.owner.path->lost_by, PATH_DETECT_LOGIN);
+			assert_non_null(strstr(b.owner.why, "CHAP authentication failed"));
 			path_free(b.owner.path);
 		}
 	}
@@ -379,6 +539,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_teardown(write_and_read_back, stop_daemon),
 	    cmocka_unit_test_teardown(killed_with_io_in_flight, stop_daemon),
+	    cmocka_unit_test_teardown(silent_with_io_in_flight, stop_daemon),
+	    cmocka_unit_test_teardown(reinstatement, stop_daemon),
+	    cmocka_unit_test_teardown(reinstatement_by_itself, stop_daemon),
+	    cmocka_unit_test_teardown(task_management, stop_daemon),
+	    cmocka_unit_test_teardown(raw_commands, stop_daemon),
 	    cmocka_unit_test_teardown(chap, stop_daemon),
 	    cmocka_unit_test_teardown(two_paths, stop_daemon),
 	};

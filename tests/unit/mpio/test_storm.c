@@ -291,7 +291,7 @@ static void set_up(struct storm *storm, uint64_t seed, bool overlapping, enum mu
 	    .fence_hold_ns = mutant == SHORT_HOLD ? 1 : 20 * NS_PER_MS,
 	    .fence_limit = seed % 11 == 0 ? 40 : 0,
 	    .rr_ios = 1 + seed % 3,
-	    .policy = seed % 5 == 4,
+	    .policy = (int)(seed % 9), /* every one */
 	    .no_path_ns = seed % 2 ? 20 * NS_PER_S : 40 * NS_PER_MS,
 	    .reconnect_min_ns = 5 * NS_PER_MS,
 	    .reconnect_max_ns = 80 * NS_PER_MS,

@@ -104,6 +104,9 @@ void cache_drain(struct cache *cache);
  * way ends with -ENODEV.  For simulated crashes: what was answered must be there when the memory
  * (cache_config.nvram, kept) is opened again. */
 void cache_halt(struct cache *cache);
+/* An orderly end: its memory takes part in the number START as well (nvram_claim). */
+int cache_claim(struct cache *cache, const uint8_t *owner, uint64_t committed, uint64_t start,
+		struct err *err);
 struct cache *cache_close(struct cache *cache); /* NULL is fine */
 /* Where no cache is configured: tells whether a memory of that name holds dirty content, then it
  * must be opened all the same.  A clean one is only claimed, so that it does not grow old. */

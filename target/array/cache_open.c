@@ -391,6 +391,12 @@ void cache_halt(struct cache *cache)
 	end_delayed(cache);
 }
 
+int cache_claim(struct cache *cache, const uint8_t *owner, uint64_t committed, uint64_t start,
+		struct err *err)
+{
+	return nvram_claim(&cache->own_nvram, owner, committed, start, err);
+}
+
 struct cache *cache_close(struct cache *cache)
 {
 	if (!cache)

@@ -112,5 +112,8 @@ void member_drive_name(const struct member *member, unsigned drive, char *out, s
  * absent_mask).  Refuses what the level does not cover. */
 int member_assemble(struct member *member, const char *place, const struct raid_ops *raid,
 		    struct err *err);
+/* An orderly end, after which nothing is written any more: drives, page map and memories take the
+ * number NUMBER, and so on stable storage.  A drive that cannot is out of date from then on. */
+int member_end(struct member *member, uint64_t number, struct err *err);
 
 #endif

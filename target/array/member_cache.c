@@ -109,6 +109,22 @@ bool member_cache_may_hold(const struct member *member, bool serving)
 	return status.dirty_bytes > 0 || (serving && status.configured == CACHE_WRITE_BACK);
 }
 
+int member_cache_end(struct member *member, uint64_t number, struct err *err)
+{
+	struct cache_config left = {
+	    .name = member->name,
+	    .place = page_journal_place(member->journal),
+	    .owner = member->identity.member_uuid,
+	    .committed = member->identity.generation,
+	    .start = number,
+	};
+	bool dirty;
+
+	if (member->cache)
+		return cache_claim(member->cache, left.owner, left.committed, number, err);
+	return cache_left_dirty(&left, &dirty, err);
+}
+
 void member_cache_drain(struct member *member)
 {
 	for (unsigned i = 0; i < member->ssd_count; i++)

@@ -16,6 +16,8 @@ int member_cache_open(struct loop *loop, struct member *member, const struct mem
 		      uint64_t seed, struct err *err);
 /* May its memory hold what the drives have not, now or (SERVING) from now on? */
 bool member_cache_may_hold(const struct member *member, bool serving);
+/* The cache's memory, or one that an earlier cache has left, takes the number NUMBER. */
+int member_cache_end(struct member *member, uint64_t number, struct err *err);
 void member_cache_drain(struct member *member);
 void member_cache_close(struct member *member);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The drives of a member with a file store: which files there are, which of them may be used, and
- * new ones in place of those that may not.
+ * The drives of a member with a file store: which files there are, which of them may be used, new
+ * ones in place of those that may not, and what they bear witness to in the end.
  *
  * A file that is missing, damaged or somebody else's leaves its drive out, failed; one that did
  * not take part in the pool's last start is opened, but out of date.  Both only as far as the RAID
@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "target/array/member.h"
+#include "target/array/member_cache.h"
 #include "target/drive/integrity.h"
 #include "target/drive/store_file.h"
 
@@ -291,4 +292,40 @@ int member_renew_drive(struct member *member, unsigned index, struct err *err)
 	log_info("member %s: a new drive %u", member->name, index);
 	drive_set_failed(drive, false);
 	return 0;
+}
+
+/* ---- the end ---- */
+
+static int give_up_drive(struct member *member, unsigned drive, const struct raid_ops *raid)
+{
+	int slot = slot_of(member, drive);
+
+	if (slot < 0 || member->stale_mask >> slot & 1)
+		return 0;
+	if (!covers(member, raid, member->stale_mask | UINT64_C(1) << slot))
+		return -EIO;
+	int rc = page_journal_stale(member->journal, (unsigned)slot);
+	if (rc == 0)
+		member->stale_mask |= UINT64_C(1) << slot;
+	return rc;
+}
+
+int member_end(struct member *member, uint64_t number, struct err *err)
+{
+	const struct raid_ops *raid = raid_find(member->raid_name);
+	int rc = member->unsafe ? -EIO : 0;
+
+	if (!member->journal)
+		return 0;
+	for (unsigned i = 0; rc == 0 && i < member->drive_count; i++)
+		if (store_file_restamp(member->drives[i]->bare_store, number))
+			rc = give_up_drive(member, i, raid);
+	if (rc == 0)
+		rc = page_journal_start(member->journal, number);
+	if (rc)
+		return err_set(err, rc, "member %s cannot note its end: %s", member->name,
+			       strerror(-rc));
+	rc = nvram_claim(&member->raid_journal, member->identity.member_uuid,
+			 member->identity.generation, number, err);
+	return rc ? rc : member_cache_end(member, number, err);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "target/array/balancer.h"
 #include "target/array/member_cache.h"
 #include "target/array/page_clean.h"
@@ -86,6 +87,20 @@ void pool_stop(struct pool *pool)
 		cleaner_stop(pool->cleaner);
 }
 
+/* Nothing is written any more.  True: all members have noted that. */
+static bool end_members(struct pool *pool)
+{
+	uint64_t number = pool_identity_ending(pool->identity);
+	struct err err = {0};
+	int rc = 0;
+
+	for (unsigned i = 0; number && rc == 0 && i < pool->member_count; i++)
+		rc = member_end(pool->members[i], number, &err);
+	if (rc)
+		log_warn("%s: old copies of its files might not be recognised", err.what);
+	return number && rc == 0;
+}
+
 struct pool *pool_close(struct pool *pool)
 {
 	if (!pool)
@@ -103,7 +118,7 @@ struct pool *pool_close(struct pool *pool)
 				     member_cache_may_hold(pool->members[i], false));
 	}
 	if (pool->identity)
-		pool_identity_end(pool->identity, used_pages);
+		pool_identity_end(pool->identity, used_pages, end_members(pool));
 	for (unsigned i = 0; i < pool->member_count; i++)
 		member_close(pool->members[i]);
 	pool_identity_free(pool->identity);

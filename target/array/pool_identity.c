@@ -396,7 +396,23 @@ int pool_identity_commit(struct pool_identity *identity, const struct pool_recor
 	return rc;
 }
 
-void pool_identity_end(struct pool_identity *identity, const uint32_t *used_pages)
+uint64_t pool_identity_ending(struct pool_identity *identity)
+{
+	struct err err = {0};
+
+	if (!identity->serving)
+		return 0;
+	for (unsigned i = 0; i < identity->config->members.count; i++)
+		if (identity->records[i])
+			identity->records[i]->intent = identity->start + 1;
+	if (write_records(identity, &err)) {
+		log_warn("%s", err.what);
+		return 0;
+	}
+	return identity->start + 1;
+}
+
+void pool_identity_end(struct pool_identity *identity, const uint32_t *used_pages, bool ended)
 {
 	struct err err = {0};
 
@@ -407,6 +423,7 @@ void pool_identity_end(struct pool_identity *identity, const uint32_t *used_page
 		if (!record)
 			continue;
 		record->clean = true;
+		record->committed += ended;
 		for (unsigned m = 0, listed = 0; m < identity->config->members.count; m++)
 			if (identity->records[m])
 				record->members[listed++].used_pages = used_pages[m];

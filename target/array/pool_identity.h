@@ -3,11 +3,13 @@
  * Which members are a pool, so that one that was lost, left out or restored from an old copy is
  * never served as if nothing had happened.  For members with a file store; others have no past.
  *
- * Each start of a pool has a number, larger than all before, and two steps.  Intent: every member
- * notes the number and who belongs to the pool; only then files are made or changed.  Commit: when
- * all is open, every member notes that the start serves; only then anything is served.  So a
- * member that knows the last committed start, as intent or as commit, has missed nothing, and a
- * crash at any place leaves a pool that starts again.
+ * Each start and each orderly end of a pool has a number, larger than all before, and two steps.
+ * Intent: every member notes the number and who belongs to the pool; only then files are made or
+ * changed.  Commit: when all is open, every member notes that the start serves; only then anything
+ * is served.  At an end what is noted in between is that all files are as they will be found: a
+ * copy of one that was made while the pool served is older than that.  So a member that knows the
+ * last committed start, as intent or as commit, has missed nothing, and a crash at any place leaves
+ * a pool that starts again.
  *
  * Threading: the loop's thread.  Ownership: the pool's.
  */
@@ -53,8 +55,11 @@ void pool_identity_cached(struct pool_identity *identity, unsigned member, bool 
 /* All is open: from now on the pool serves.  VOLUMES: all that have pages or may get some. */
 int pool_identity_commit(struct pool_identity *identity, const struct pool_record_volume *volumes,
 			 unsigned volume_count, struct err *err);
-/* An orderly end; USED_PAGES of each member. */
-void pool_identity_end(struct pool_identity *identity, const uint32_t *used_pages);
+/* The number of the orderly end that begins; 0: it has none, for the pool did not serve or it could
+ * not be noted. */
+uint64_t pool_identity_ending(struct pool_identity *identity);
+/* The end; USED_PAGES of each member.  ENDED: all files have its number. */
+void pool_identity_end(struct pool_identity *identity, const uint32_t *used_pages, bool ended);
 struct pool_identity *pool_identity_free(struct pool_identity *identity);
 
 #endif

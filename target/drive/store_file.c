@@ -286,6 +286,25 @@ int store_file_stamp(const char *place, struct store_super *super, uint64_t gene
 	return 0;
 }
 
+int store_file_restamp(struct io_layer *layer, uint64_t generation)
+{
+	struct file_store *store = container_of(layer, struct file_store, layer);
+	struct store_super super;
+
+	if (store->fd < 0)
+		return -ENODEV;
+	int rc = store_super_read(store->fd, store->name, &super, NULL);
+	super.generation = generation;
+	super.sequence++;
+	if (rc == 0)
+		rc = store_super_write(store->fd, &super);
+	if (rc) {
+		close(store->fd);
+		store->fd = -1;
+	}
+	return rc;
+}
+
 /* ---- opening ---- */
 
 static int store_new(const char *name, uint64_t size_bytes, int fd, struct io_layer **ret_layer,

@@ -25,6 +25,9 @@ int store_file_make(const char *place, struct store_super *super, struct err *er
 /* The drive file takes part in the start GENERATION.  It must not be open. */
 int store_file_stamp(const char *place, struct store_super *super, uint64_t generation,
 		     struct err *err);
+/* The same for a store that is open and idle, whose content is on stable storage afterwards.  It is
+ * dead if that fails. */
+int store_file_restamp(struct io_layer *layer, uint64_t generation);
 
 /* Opens a dead store: a slot without a drive. */
 extern const struct store_ops store_absent_ops;

@@ -166,7 +166,9 @@ static int wait_for_others(struct lab_run *run, struct err *err)
 		return r;
 	printf("ready: lab %s,", run->lab->name);
 	json_array_foreach(json_object_get(status, "portals"), i, portal)
-	    printf(" %s", json_string_value(json_object_get(portal, "portal")));
+	{
+		printf(" %s", json_string_value(json_object_get(portal, "portal")));
+	}
 	putchar('\n');
 	fflush(stdout);
 	json_decref(status);

@@ -5,8 +5,9 @@
  * Starts SANLAB target LAB, writes to the volume, kills the target at a random moment, starts it
  * again and reads everything; ROUNDS times.  In two of three rounds drives fail, return or are
  * replaced, rebuilds and scrubs run, a battery is lost or a member drained before the kill; in one
- * of eight the target is killed while it starts.  The target of the last round is left running, its
- * pid on stdout.  Exits 0, or 1 with the reason on stderr.
+ * of eight the target is killed while it starts, in one of eight while it ends in order.  The
+ * target of the last round is left running, its pid on stdout.  Exits 0, or 1 with the reason on
+ * stderr.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <iscsi/iscsi.h>
+
 #include "base/bytes.h"
 #include "tests/killed/killed_faults.h"
 #include "tests/killed/killed_load.h"
@@ -30,10 +33,11 @@ enum {
 	LAST_SPAN_MS = 40, /* between the last look at the target and the kill */
 	FAULTS_MAX = 4,	   /* a round, less one */
 	START_SPAN_MS = 250,
+	END_SPAN_MS = 100,
 };
 
 static pid_t target_pid = -1;
-static unsigned killed_starting;
+static unsigned killed_starting, killed_ending;
 
 static void kill_target(void)
 {
@@ -114,6 +118,19 @@ static bool kill_starting(struct rng *rng, char **argv)
 	return launched;
 }
 
+/* Asks it to end; it dies in the middle of that, or has ended before. */
+static void kill_ending(struct rng *rng, int connection)
+{
+	struct pollfd poller = {.fd = connection, .events = POLLRDHUP};
+
+	kill(target_pid, SIGTERM);
+	/* Its end has begun when the connection has; the rest of it is for chance. */
+	(void)poll(&poller, 1, READY_MS);
+	(void)poll(NULL, 0, (int)rng_below(rng, END_SPAN_MS));
+	kill_target();
+	killed_ending++;
+}
+
 static unsigned draw_span(struct load *load)
 {
 	return LOAD_MIN_MS + (unsigned)rng_below(&load->rng, LOAD_SPAN_MS);
@@ -142,18 +159,22 @@ static bool one_round(struct load *load, struct faults *faults, char **argv, boo
 	}
 	if (!load_with_faults(load, faults))
 		return false;
-	kill_target();
+	if (rng_below(&faults->rng, 7) == 0)
+		kill_ending(&faults->rng, iscsi_get_fd(load->iscsi));
+	else
+		kill_target();
 	return load_take_rest(load);
 }
 
 static void tell(const struct load *load, const struct faults *faults, unsigned rounds)
 {
 	fprintf(stderr,
-		"%u kills (%u at the start; counted by members: %u with drives out, %u rebuilding, "
+		"%u kills (%u at the start, %u in the end; counted by members: %u with drives out, "
+		"%u rebuilding, "
 		"%u scrubbing, %u with a dirty cache, %u draining) after %u drives failed, %u "
 		"returned, %u replaced, %u scrubs, %u battery changes, %u drains; %llu writes and "
 		"%llu UNMAPs answered, all there\n",
-		rounds, killed_starting, faults->while_out, faults->while_rebuilding,
+		rounds, killed_starting, killed_ending, faults->while_out, faults->while_rebuilding,
 		faults->while_scrubbing, faults->while_dirty, faults->while_draining,
 		faults->failed, faults->returned, faults->replaced, faults->scrubs,
 		faults->batteries, faults->drains, (unsigned long long)load->writes,

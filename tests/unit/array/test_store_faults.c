@@ -36,6 +36,7 @@ static struct lab lab;
 static char root[64], place[80];
 static const char *raid;
 static unsigned drives; /* few, as each adds calls that can fail */
+static bool degraded;	/* one of them is out while the pool serves */
 
 /* ---- the faulty system ---- */
 
@@ -265,6 +266,8 @@ static bool run(void)
 	if (lab_open(&lab, &err) == 0) {
 		before = fault.hits;
 		served = true;
+		if (degraded)
+			drive_set_failed(member_drive(group_member_at(lab.open, 0), 0), true);
 		workload();
 		lab_close(&lab);
 	}
@@ -312,6 +315,7 @@ static int setup(void **state)
 	log_set_level(LOG_LEVEL_ERROR); /* what is said of drives that are out of date */
 	raid = "raid10";
 	drives = 2;
+	degraded = false;
 	return 0;
 }
 
@@ -366,6 +370,17 @@ static void parity(void **state)
 	loop_over(CALL_SYNC, EIO, false);
 }
 
+/* What is written is all that the missing drive's content can be worked out from. */
+static void parity_degraded(void **state)
+{
+	raid = "raid5";
+	drives = 3;
+	degraded = true;
+	loop_over(CALL_WRITE, EIO, false);
+	loop_over(CALL_WRITE, ENOSPC, true);
+	loop_over(CALL_WRITE, 0, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +390,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(syncs, setup, teardown),
 	    cmocka_unit_test_setup_teardown(space, setup, teardown),
 	    cmocka_unit_test_setup_teardown(parity, setup, teardown),
+	    cmocka_unit_test_setup_teardown(parity_degraded, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("store_faults", tests, NULL, NULL);
 }

@@ -45,6 +45,10 @@ bool lab_fault_hits(const struct lab *lab, const struct fault_config *fault, con
 		return !fault->volume || strcmp(fault->volume, volume) == 0;
 	if (fault->host && strcmp(fault->host, host) != 0)
 		return false;
+	/* Several urls of a lun may lead to one portal: of the volume that counts, one path is
+	 * meant. */
+	if (fault->has_path && strcmp(fault->volume, volume) == 0)
+		return fault->path == index;
 	if (fault->portal.set)
 		return strcmp(fault->portal.text, portal) == 0;
 	if (fault->member) {

@@ -22,18 +22,9 @@ struct paced_io {
 	struct io io;
 	struct iovec iov;
 	struct paced_device *device;
-	struct paced_stream *stream; /* NULL: read-back */
+	struct stream *stream; /* NULL: read-back */
 	uint64_t intended_ns, submitted_ns, page;
 	struct paced_io *next; /* free list */
-};
-
-struct paced_stream {
-	struct paced_device *device;
-	struct stream *stream; /* NULL: there are none of the kind */
-	struct loop_timer timer;
-	uint64_t start_ns, arrivals;
-	double gap_ns;
-	bool write, pumping;
 };
 
 struct paced_device {
@@ -41,9 +32,13 @@ struct paced_device {
 	const struct workload_device *device;
 	struct page_area area;
 	struct page_set set;
-	struct rng place;
+	struct stream *streams[2]; /* reads, writes; NULL: there are none */
+	struct rng place, mix;
 	uint64_t cursor;
-	struct paced_stream streams[2];
+	/* arrivals */
+	struct loop_timer timer;
+	uint64_t start_ns, arrivals;
+	bool write, pumping; /* the kind of the next one */
 	struct paced_io *free_ios;
 	uint64_t in_flight;
 	/* read-back */
@@ -55,6 +50,7 @@ struct paced {
 	struct workload base;
 	struct workload_env env;
 	struct raw_config config;
+	double reads, gap_ns; /* share of all; between two arrivals */
 	struct paced_device *devices;
 	struct paced_io *ios;
 	uint8_t *memory;
@@ -67,7 +63,7 @@ struct paced {
 
 static const struct workload_ops paced_ops;
 
-static void pump(struct paced_stream *stream);
+static void pump(struct paced_device *device);
 static void read_back(struct paced_device *device);
 
 /* ---- one I/O ---- */
@@ -135,13 +131,13 @@ static void io_ended(struct io *io)
 {
 	struct paced_io *pio = io->owner;
 	struct paced_device *device = pio->device;
-	struct paced_stream *stream = pio->stream;
+	struct stream *stream = pio->stream;
 	struct paced *paced = device->paced;
 
 	paced->in_flight--;
 	device->in_flight--;
 	if (stream)
-		stream_account(stream->stream, pio->intended_ns, pio->submitted_ns,
+		stream_account(stream, pio->intended_ns, pio->submitted_ns,
 			       loop_now_ns(paced->env.loop), io->length_bytes, io->status);
 	settle(pio);
 	/* Nothing more can be read, and each would wait for a path before it failed. */
@@ -149,17 +145,15 @@ static void io_ended(struct io *io)
 		device->gone = true;
 	pio->next = device->free_ios;
 	device->free_ios = pio;
-	if (!stream) {
+	if (!stream)
 		read_back(device);
-	} else if (paced->running) {
-		for (unsigned i = 0; i < ARRAY_SIZE(device->streams); i++)
-			pump(&device->streams[i]);
-	}
+	else if (paced->running)
+		pump(device);
 	tell_drained(paced);
 }
 
-static void submit(struct paced_device *device, struct paced_stream *stream, enum io_op op,
-		   uint64_t page, uint64_t intended_ns)
+static void submit(struct paced_device *device, struct stream *stream, enum io_op op, uint64_t page,
+		   uint64_t intended_ns)
 {
 	struct paced *paced = device->paced;
 	struct paced_io *pio = device->free_ios;
@@ -177,16 +171,24 @@ static void submit(struct paced_device *device, struct paced_stream *stream, enu
 	paced->in_flight++;
 	device->in_flight++;
 	if (stream)
-		stream_begin(stream->stream, intended_ns);
+		stream_begin(stream, intended_ns);
 	pio->submitted_ns = loop_now_ns(paced->env.loop);
 	io_submit(device->device->layer, &pio->io);
 }
 
 /* ---- arrivals ---- */
 
-static uint64_t due_ns(const struct paced_stream *stream)
+/* One stream of arrivals, each of a kind by chance: two regular ones would fall into step with a
+ * policy that goes round, and one path would carry nothing but reads. */
+static uint64_t due_ns(const struct paced_device *device)
 {
-	return stream->start_ns + (uint64_t)((double)stream->arrivals * stream->gap_ns);
+	return device->start_ns + (uint64_t)((double)device->arrivals * device->paced->gap_ns);
+}
+
+static void next_arrival(struct paced_device *device)
+{
+	device->arrivals++;
+	device->write = rng_unit(&device->mix) >= device->paced->reads;
 }
 
 /* A block that nothing is in flight on. */
@@ -208,70 +210,66 @@ static bool pick(struct paced_device *device, uint64_t *ret_page)
 	return false;
 }
 
-static void pump(struct paced_stream *stream)
+static void pump(struct paced_device *device)
 {
-	struct paced_device *device = stream->device;
-	struct loop *loop = device->paced->env.loop;
+	struct paced *paced = device->paced;
+	struct loop *loop = paced->env.loop;
 	bool refused = false;
 	uint64_t page;
 
-	if (!stream->stream || stream->pumping || !device->paced->running)
+	if (device->pumping || !paced->running)
 		return;
-	stream->pumping = true;
-	while (device->paced->running && device->free_ios && due_ns(stream) <= loop_now_ns(loop)) {
-		uint64_t intended_ns = due_ns(stream);
+	device->pumping = true;
+	while (paced->running && device->free_ios && due_ns(device) <= loop_now_ns(loop)) {
+		uint64_t intended_ns = due_ns(device);
+		bool write = device->write;
 
 		if (!pick(device, &page)) {
 			refused = true;
 			break;
 		}
-		stream->arrivals++;
-		stream->stream->due++;
-		submit(device, stream, stream->write ? IO_WRITE : IO_READ, page, intended_ns);
+		next_arrival(device);
+		device->streams[write]->due++;
+		submit(device, device->streams[write], write ? IO_WRITE : IO_READ, page,
+		       intended_ns);
 	}
-	stream->pumping = false;
-	if (!device->paced->running)
+	device->pumping = false;
+	if (!paced->running)
 		return;
 	if (refused)
-		loop_timer_set(loop, &stream->timer, loop_now_ns(loop) + RETRY_NS);
+		loop_timer_set(loop, &device->timer, loop_now_ns(loop) + RETRY_NS);
 	else if (device->free_ios)
-		loop_timer_set(loop, &stream->timer, due_ns(stream));
+		loop_timer_set(loop, &device->timer, due_ns(device));
 	else /* the next completion comes back here */
-		loop_timer_cancel(loop, &stream->timer);
+		loop_timer_cancel(loop, &device->timer);
 }
 
-static void stream_due(void *arg)
+static void arrival_due(void *arg)
 {
 	pump(arg);
 }
 
+/* The arrivals that wait are the next ones of the device's own random numbers. */
 static void count_due(struct workload *workload, uint64_t now_ns)
 {
 	struct paced *paced = container_of(workload, struct paced, base);
 
 	for (unsigned d = 0; d < paced->env.device_count; d++) {
-		for (unsigned i = 0; i < 2; i++) {
-			struct paced_stream stream = paced->devices[d].streams[i];
+		struct paced_device device = paced->devices[d];
 
-			for (; stream.stream && due_ns(&stream) < now_ns; stream.arrivals++)
-				stream.stream->due++;
-		}
+		for (; due_ns(&device) < now_ns; next_arrival(&device))
+			device.streams[device.write]->due++;
 	}
 }
 
 static void start(struct workload *workload)
 {
 	struct paced *paced = container_of(workload, struct paced, base);
-	uint64_t now_ns = loop_now_ns(paced->env.loop);
 
 	paced->running = true;
 	for (unsigned d = 0; d < paced->env.device_count; d++) {
-		for (unsigned i = 0; i < 2; i++) {
-			struct paced_stream *stream = &paced->devices[d].streams[i];
-
-			stream->start_ns = now_ns;
-			pump(stream);
-		}
+		paced->devices[d].start_ns = loop_now_ns(paced->env.loop);
+		pump(&paced->devices[d]);
 	}
 }
 
@@ -284,8 +282,7 @@ static void stop(struct workload *workload, workload_fn drained, void *arg)
 	paced->drained = drained;
 	paced->drained_arg = arg;
 	for (unsigned d = 0; d < paced->env.device_count; d++)
-		for (unsigned i = 0; i < 2; i++)
-			loop_timer_cancel(paced->env.loop, &paced->devices[d].streams[i].timer);
+		loop_timer_cancel(paced->env.loop, &paced->devices[d].timer);
 	tell_drained(paced);
 }
 
@@ -359,8 +356,7 @@ static void free_paced(struct workload *workload)
 	struct paced *paced = container_of(workload, struct paced, base);
 
 	for (unsigned d = 0; paced->devices && d < paced->env.device_count; d++) {
-		for (unsigned i = 0; i < 2; i++)
-			loop_timer_cancel(paced->env.loop, &paced->devices[d].streams[i].timer);
+		loop_timer_cancel(paced->env.loop, &paced->devices[d].timer);
 		page_set_done(&paced->devices[d].set);
 	}
 	free(paced->base.streams);
@@ -385,16 +381,11 @@ int paced_check(const struct raw_config *config, struct err *err)
 static void add_stream(struct paced_device *device, bool write, double per_s)
 {
 	struct paced *paced = device->paced;
-	struct paced_stream *stream = &device->streams[write];
 
-	stream->device = device;
-	stream->write = write;
-	loop_timer_init(&stream->timer, stream_due, stream);
 	if (per_s <= 0)
 		return;
-	stream->gap_ns = (double)NS_PER_S / per_s;
-	stream->stream = &paced->base.streams[paced->base.stream_count++];
-	*stream->stream = (struct stream){
+	device->streams[write] = &paced->base.streams[paced->base.stream_count++];
+	*device->streams[write] = (struct stream){
 	    .name = write ? "write" : "read",
 	    .host = device->device->host,
 	    .volume = device->device->volume,
@@ -445,7 +436,6 @@ static int open_device(struct paced *paced, unsigned index, struct err *err)
 	const struct raw_config *config = &paced->config;
 	struct paced_device *device = &paced->devices[index];
 	const struct workload_device *from = &paced->env.devices[index];
-	double reads = config->op == RAW_RW ? config->read_share : config->op == RAW_READ;
 	uint64_t span = from->layer->size_bytes;
 	int r = raw_workload_ops.check(config, from->volume, span, from->block_bytes, err);
 
@@ -465,8 +455,11 @@ static int open_device(struct paced *paced, unsigned index, struct err *err)
 	r = page_set_init(&device->set, span / config->block_bytes, from->known_zero);
 	if (r < 0)
 		return err_set(err, r, "no memory for the block map of volume %s", from->volume);
-	add_stream(device, false, config->rate * reads);
-	add_stream(device, true, config->rate * (1 - reads));
+	rng_init(&device->mix, paced->env.seed, ~rng_stream_of(from->volume) - index);
+	loop_timer_init(&device->timer, arrival_due, device);
+	device->write = rng_unit(&device->mix) >= paced->reads;
+	add_stream(device, false, config->rate * paced->reads);
+	add_stream(device, true, config->rate * (1 - paced->reads));
 	add_ios(device, index);
 	return 0;
 }
@@ -483,6 +476,8 @@ int paced_open(const struct workload_env *env, const struct raw_config *config,
 	paced->base.ops = &paced_ops;
 	paced->env = *env;
 	paced->config = *config;
+	paced->gap_ns = (double)NS_PER_S / config->rate;
+	paced->reads = config->op == RAW_RW ? config->read_share : config->op == RAW_READ;
 	r = allocate(paced);
 	if (r < 0)
 		err_set(err, r, "no memory for %u volumes with %llu I/Os each", env->device_count,

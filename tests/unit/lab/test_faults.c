@@ -137,6 +137,9 @@ static void faults_of_paths_need_no_group(void **state)
 	assert_false(fault_needs_relay(&faults[0], NULL));
 	assert_string_equal(faults[0].portal.text, "10.0.0.4:3260");
 	assert_true(lab_fault_hits(lab, &faults[1], "h1", "l1", 1, "10.0.0.2:3260"));
+	assert_true(lab_fault_hits(lab, &faults[1], "h1", "l2", 1, "10.0.0.2:3260"));
+	/* The same portal once more, as another path. */
+	assert_false(lab_fault_hits(lab, &faults[1], "h1", "l2", 2, "10.0.0.2:3260"));
 	lab_free(lab);
 }
 

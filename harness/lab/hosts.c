@@ -325,6 +325,7 @@ static void check_host(struct lab *lab, size_t index, struct lab_path *paths)
 		cfg_error_at(lab->cfg, &host->chap_user,
 			     "'chap-user' is one of group.chap.secrets, and there are none");
 	check_mpio(lab, host);
+	mpio_config_check(lab->cfg, &host->mpio);
 	check_volumes(lab, index);
 	for (size_t l = 0; l < host->luns.count; l++)
 		check_lun(lab, host, &luns[l]);

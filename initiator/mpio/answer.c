@@ -42,25 +42,67 @@ static void elsewhere(struct mpio *m, struct mpio_req *req, const struct retry_r
 	}
 }
 
-static void apply(struct mpio *m, struct mpio_req *req, const struct retry_rule *rule)
+/* False: there is no such thing on this path. */
+static bool access_met(struct mpio *m, struct mpio_req *req, const struct retry_rule *rule)
 {
-	char why[96];
+	uint64_t now = loop_now_ns(m->loop);
 
-	if (rule->action == RETRY_ACCEPT) {
-		mpio_ledger_count(m, req);
-		mpio_finish(m, req, 0);
-		return;
-	}
-	if (rule->action == RETRY_RECHECK) {
-		/* Whoever answers there may be another unit by now. */
-		snprintf(why, sizeof why, "%s (%x/%02x/%02x): to be identified again", rule->why,
-			 req->pio.sense_key, req->pio.asc, req->pio.ascq);
-		mpio_drop_path(m, req->path, why);
-	}
-	if (rule->action == RETRY_FAIL || req->retries >= m->config.max_retries) {
+	if (!mpio_alua_met(m->paths[req->path], rule->access))
+		return false;
+	/* A transition takes as long as it takes, but not for ever. */
+	if (!req->pending_ns)
+		req->pending_ns = MAX_OF(now, UINT64_C(1));
+	if (now - req->pending_ns > mpio_alua_transition_ns(m)) {
 		give_up(m, req, rule->status);
-		return;
+		return true;
 	}
+	m->paths[req->path]->ledger.retries++;
+	if (m->usable_count > 0)
+		mpio_requeue_first(m, req);
+	else
+		mpio_delay(m, req, with_jitter(m, retry_backoff_ns(0)));
+	return true;
+}
+
+static void also(struct mpio *m, const struct mpio_req *req, const struct retry_rule *rule)
+{
+	struct mpio_path *p = m->paths[req->path];
+	uint64_t now = loop_now_ns(m->loop);
+	char what[96];
+
+	switch (rule->also) {
+	case ALSO_NOTHING:
+		break;
+	case ALSO_FULL:
+		window_full(&p->window, m->views[req->path].in_flight, now);
+		mpio_view_refresh(m, req->path);
+		break;
+	case ALSO_BUSY:
+		window_busy(&p->window, now);
+		mpio_view_refresh(m, req->path);
+		break;
+	case ALSO_ASK:
+		mpio_alua_changed(p);
+		break;
+	case ALSO_TELL:
+		if (req->pio.result == PATH_SENSE)
+			snprintf(what, sizeof what, "%s (%x/%02x/%02x)", rule->why,
+				 req->pio.sense_key, req->pio.asc, req->pio.ascq);
+		else
+			snprintf(what, sizeof what, "%s", rule->why);
+		mpio_path_notice(p, what);
+		break;
+	case ALSO_MARK:
+		mpio_path_mark(p, rule->why);
+		break;
+	case ALSO_MISSING:
+		p->machine.missing = true;
+		break;
+	}
+}
+
+static void again(struct mpio *m, struct mpio_req *req, const struct retry_rule *rule)
+{
 	m->paths[req->path]->ledger.retries++;
 	switch (rule->action) {
 	case RETRY_SAME:
@@ -72,6 +114,7 @@ static void apply(struct mpio *m, struct mpio_req *req, const struct retry_rule 
 		break;
 	case RETRY_ELSEWHERE:
 	case RETRY_ELSEWHERE_WAIT:
+	case RETRY_ACCESS:
 		elsewhere(m, req, rule);
 		break;
 	case RETRY_RECHECK:
@@ -81,6 +124,30 @@ static void apply(struct mpio *m, struct mpio_req *req, const struct retry_rule 
 		break;
 	}
 	req->retries++;
+}
+
+static void apply(struct mpio *m, struct mpio_req *req, const struct retry_rule *rule)
+{
+	char why[96];
+
+	also(m, req, rule);
+	if (rule->action == RETRY_ACCEPT) {
+		mpio_ledger_count(m, req);
+		mpio_finish(m, req, 0);
+		return;
+	}
+	if (rule->action == RETRY_ACCESS && access_met(m, req, rule))
+		return;
+	if (rule->action == RETRY_RECHECK) {
+		/* Whoever answers there may be another unit by now. */
+		snprintf(why, sizeof why, "%s (%x/%02x/%02x): to be identified again", rule->why,
+			 req->pio.sense_key, req->pio.asc, req->pio.ascq);
+		mpio_drop_path(m, req->path, why);
+	}
+	if (rule->action == RETRY_FAIL || req->retries >= m->config.max_retries)
+		give_up(m, req, rule->status);
+	else
+		again(m, req, rule);
 }
 
 /* Its path dies: it stays there until the DOWN event says that the socket is closed. */
@@ -101,31 +168,42 @@ static void not_sent(struct mpio *m, struct mpio_req *req)
 					       -EBUSY, "path full"};
 	struct mpio_path *p = m->paths[req->path];
 
-	if (p->machine.state == MPIO_PATH_UP && p->path->up) {
+	if (mpio_path_logged_in(p->machine.state) && p->path->up) {
 		/* It has fewer slots than the configured depth. */
-		p->depth_limit = MAX_OF(m->views[req->path].in_flight, 1U);
+		window_init(&p->window, MAX_OF(m->views[req->path].in_flight, 1U));
 		mpio_view_refresh(m, req->path);
 		apply(m, req, &full);
 		return;
 	}
-	if (p->machine.state == MPIO_PATH_UP) {
+	if (mpio_path_logged_in(p->machine.state)) {
 		p->failing = true;
 		mpio_view_refresh(m, req->path);
 	}
 	mpio_requeue_first(m, req);
 }
 
+static void succeeded(struct mpio *m, struct mpio_req *req)
+{
+	struct mpio_path *p = m->paths[req->path];
+
+	mpio_ledger_count(m, req);
+	if (p->loss.first_io_due)
+		mpio_track_first_io(p);
+	if (p->window.limit < p->window.most) {
+		window_good(&p->window, loop_now_ns(m->loop));
+		mpio_view_refresh(m, req->path);
+	}
+	if (m->policy->answered)
+		m->policy->answered(m->policy_state, m->views, m->count, req->path, req->sent_ns,
+				    loop_now_ns(m->loop));
+	mpio_finish(m, req, 0);
+}
+
 static void handle(struct mpio *m, struct mpio_req *req)
 {
 	switch (req->pio.result) {
 	case PATH_OK:
-		mpio_ledger_count(m, req);
-		if (m->paths[req->path]->loss.first_io_due)
-			mpio_track_first_io(m->paths[req->path]);
-		if (m->policy->answered)
-			m->policy->answered(m->policy_state, m->views, m->count, req->path,
-					    req->sent_ns, loop_now_ns(m->loop));
-		mpio_finish(m, req, 0);
+		succeeded(m, req);
 		break;
 	case PATH_SENSE:
 		mpio_referrals_sense(m, &req->pio);

@@ -2,6 +2,9 @@
  *
  * MPIO's part of the lab file (`hosts: [{mpio: ...}]`) and how its timeouts reach the paths.
  */
+#include <errno.h>
+#include <string.h>
+
 #include "base/bytes.h"
 #include "initiator/mpio/mpio.h"
 
@@ -52,8 +55,9 @@ static const struct cfg_field mpio_fields[] = {
      .max = 12, .help = "EqualLogic: at most that many paths; 6 with sessions-per-slice alone"},
     {"sessions-per-slice", CFG_UINT, offsetof(struct mpio_config, slice_sessions), .min = 1,
      .max = 4, .help = "EqualLogic: at most that many to each member; 2 unless given"},
-    {"no-path", CFG_DURATION, offsetof(struct mpio_config, no_path_ns), .preset = "20s",
-     .max = 3600e9, .help = "how long I/O waits for a path before it fails"},
+    {"no-path", CFG_STRING, offsetof(struct mpio_config, no_path), .preset = "queue 20s",
+     .help =
+	 "without a path I/O fails (fail), waits (queue), or waits for so long (20s, queue 20s)"},
     {"reconnect-min", CFG_DURATION, offsetof(struct mpio_config, reconnect_min_ns),
      .preset = "250ms", .min = 1e6, .max = 3600e9,
      .help = "wait before the first new login of a lost path; doubles with each failure"},
@@ -76,6 +80,21 @@ static const struct cfg_field mpio_fields[] = {
      .max = 4096, .help = "I/Os in flight on one path"},
     {"header-digest", CFG_BOOL, offsetof(struct mpio_config, header_digest), .preset = "false",
      .help = "asks for CRC32C header digests"},
+    {"failback-delay", CFG_DURATION, offsetof(struct mpio_config, failback_delay_ns),
+     .preset = "0s", .max = 3600e9,
+     .help = "a path that has come back carries I/O before that only when there is no other"},
+    {"marginal-errors", CFG_UINT, offsetof(struct mpio_config, marginal_errors), .preset = "5",
+     .max = 1000, .help = "losses, aborts and slow answers that make a path degraded; 0: never"},
+    {"marginal-forget", CFG_DURATION, offsetof(struct mpio_config, marginal_forget_ns),
+     .preset = "20s", .min = 1e6, .max = 3600e9,
+     .help = "after that long one of them is forgotten; all: the path is well again"},
+    {"alua-explicit", CFG_BOOL, offsetof(struct mpio_config, alua_explicit), .preset = "false",
+     .help = "ask for an optimized path (SET TARGET PORT GROUPS) when there is none"},
+    {"alua-poll", CFG_DURATION, offsetof(struct mpio_config, alua_poll_ns), .preset = "10s",
+     .max = 3600e9, .help = "ask for access states at least that often; 0s: only with a reason"},
+    {"transition-timeout", CFG_DURATION, offsetof(struct mpio_config, transition_ns),
+     .preset = "60s", .min = 1e6, .max = 3600e9,
+     .help = "longest access state transition, unless the unit tells one"},
     {"fence", CFG_ENUM, offsetof(struct mpio_config, fence), .preset = "reset",
      .names = mpio_fence_names,
      .help = "what must end a lost path's old session before its blocks are written anew: a new "
@@ -96,6 +115,40 @@ static const struct cfg_field mpio_fields[] = {
 
 const struct cfg_schema mpio_schema = {"mpio", sizeof(struct mpio_config), mpio_fields,
 				       ARRAY_SIZE(mpio_fields)};
+
+int mpio_parse_no_path(const char *text, uint64_t *ret_ns)
+{
+	static const char queue[] = "queue";
+	uint64_t ns = 0;
+	char why[8];
+
+	if (strcmp(text, "fail") == 0) {
+		*ret_ns = 0;
+		return 0;
+	}
+	if (strncmp(text, queue, sizeof queue - 1) == 0) {
+		text += sizeof queue - 1;
+		if (*text == 0) {
+			*ret_ns = MPIO_FOREVER;
+			return 0;
+		}
+		if (*text++ != ' ')
+			return -EINVAL;
+	}
+	if (cfg_parse_scalar(CFG_DURATION, text, &ns, why, sizeof why) < 0 || ns > 3600 * NS_PER_S)
+		return -EINVAL;
+	*ret_ns = ns;
+	return 0;
+}
+
+void mpio_config_check(struct cfg *cfg, struct mpio_config *config)
+{
+	if (!config->no_path || !cfg_valid(cfg, &config->no_path) ||
+	    mpio_parse_no_path(config->no_path, &config->no_path_ns) == 0)
+		return;
+	cfg_error_at(cfg, &config->no_path, "'no-path' is neither fail, queue nor a duration");
+	cfg_hint(cfg, "as in 'no-path: queue 20s', at most 1h");
+}
 
 void mpio_path_config(const struct mpio_config *config, struct path_config *out)
 {

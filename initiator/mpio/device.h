@@ -18,11 +18,13 @@
 #include <assert.h>
 #include <sys/queue.h>
 
+#include "initiator/mpio/alua_ask.h"
 #include "initiator/mpio/fence.h"
 #include "initiator/mpio/mpio.h"
 #include "initiator/mpio/path_state.h"
 #include "initiator/mpio/policy.h"
 #include "initiator/mpio/slices.h"
+#include "initiator/mpio/window.h"
 
 enum {
 	MPIO_MAX_PATHS = 64,
@@ -62,6 +64,7 @@ struct mpio_req {
 	uint64_t offset_bytes, length_bytes;
 	uint64_t sent_ns, due_ns;
 	uint64_t place;	     /* in the order of losses (fence.h); FENCE_NO_PLACE: never lost */
+	uint64_t pending_ns; /* since when transitions have held it up; 0: not */
 	uint64_t blocked_ns; /* since when it has waited for a fence; 0: not yet */
 	unsigned loss;	     /* it was taken back with that loss of loss_path; 0: never */
 	unsigned loss_path;
@@ -88,15 +91,19 @@ struct mpio_path {
 	struct path *path;
 	unsigned index;
 	struct path_machine machine;
-	struct loop_timer reconnect;
+	struct loop_timer reconnect, look;
 	struct mpio_req_list lost;
 	struct mpio_load own_load, *load; /* `load`: own_load, or the host's */
 	uint8_t rank;			  /* enum mpio_rank, summed; 0 until more is known */
 	bool primary;			  /* of a configured primary set */
-	unsigned depth_limit;
+	struct window window;		  /* of I/Os in flight */
+	bool admitting;			  /* logged in; its access state is being asked for */
+	bool returning;			  /* back after a loss: not preferred to others yet */
+	uint64_t returned_ns;
 	bool failing; /* I/O came back lost; the DOWN event is on its way */
 	bool drop;    /* MPIO itself gives the login up, from its task */
 	char drop_why[96];
+	uint64_t noticed_ns;
 	struct mpio_ledger ledger;
 
 	struct mpio_loss loss;
@@ -130,9 +137,9 @@ struct mpio {
 
 	struct mpio_path *paths[MPIO_MAX_PATHS];
 	struct mpio_path_view views[MPIO_MAX_PATHS];
-	struct host_load *loads; /* NULL: not shared */
-	unsigned count, up_count;
-	unsigned available; /* views usable and not full */
+	struct host_load *loads;				  /* NULL: not shared */
+	unsigned count, usable_count, pending_count, login_count; /* paths in such states */
+	unsigned available;					  /* views usable and not full */
 	const struct mpio_policy *policy;
 	void *policy_state; /* room for any */
 	struct mpio_referrals referrals;
@@ -145,6 +152,8 @@ struct mpio {
 	uint64_t incoming_count, queued_reqs;
 	uint64_t open_ios;
 	bool pumping;
+
+	struct mpio_alua alua;
 
 	struct fence_table fences;
 	uint64_t writes_in_flight; /* and unmaps */
@@ -228,6 +237,14 @@ void mpio_path_event(void *arg, struct path *path, enum path_event event, const 
 void mpio_path_reconnect(void *arg);
 /* Ends a login that is under way; it will be tried again. */
 void mpio_path_give_up(struct mpio_path *p, const char *why);
+/* Its access state is known: it goes up, or wherever that leads to. */
+void mpio_path_admit(struct mpio_path *p);
+/* Access, health or time have changed. */
+void mpio_path_look(struct mpio_path *p, const char *why);
+void mpio_path_look_due(void *arg);
+void mpio_path_mark(struct mpio_path *p, const char *why); /* a failure that is no loss */
+/* Tells the owner what a person should know, once in a while. */
+void mpio_path_notice(struct mpio_path *p, const char *what);
 void mpio_drop_path(struct mpio *m, unsigned path, const char *why);
 void mpio_drop_due(struct mpio *m);
 void mpio_no_path_due(void *arg);

@@ -20,8 +20,10 @@ void mpio_ledger_count(struct mpio *m, const struct mpio_req *req)
 		ledger->write_bytes += req->length_bytes;
 	}
 	/* Half the time after which the path would have been given up. */
-	if (took_ns > m->config.io_timeout_ns / 2)
+	if (took_ns > m->config.io_timeout_ns / 2) {
 		ledger->slow_warnings++;
+		mpio_path_mark(m->paths[req->path], "slow to answer");
+	}
 	hist_record(&ledger->latency, took_ns);
 }
 

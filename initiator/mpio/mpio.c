@@ -31,6 +31,10 @@ static void take_config(struct mpio *m, const struct mpio_config *config)
 	c->reconnect_max_ns = MAX_OF(c->reconnect_max_ns, c->reconnect_min_ns);
 	set_default(&c->io_timeout_ns, 5 * NS_PER_S);
 	set_default(&c->queue_depth, 128);
+	set_default(&c->transition_ns, 60 * NS_PER_S);
+	set_default(&c->marginal_forget_ns, 20 * NS_PER_S);
+	if (c->no_path && mpio_parse_no_path(c->no_path, &c->no_path_ns) < 0)
+		c->no_path_ns = 20 * NS_PER_S; /* mpio_config_check has said so */
 	set_default(&c->fence_hold_ns, 5 * NS_PER_S);
 	set_default(&c->fence_wait_ns, 60 * NS_PER_S);
 	set_default(&c->fence_limit, 8192);
@@ -67,7 +71,7 @@ static void on_settled(void *arg)
 	struct mpio *m = arg;
 
 	m->ready_due = true;
-	m->ready_status = m->up_count ? 0 : -ENODEV;
+	m->ready_status = m->usable_count ? 0 : -ENODEV;
 	loop_task_queue(m->loop, &m->task);
 }
 
@@ -106,6 +110,7 @@ int mpio_new(struct loop *loop, const struct mpio_config *config, const char *na
 	loop_timer_init(&m->refuse_timer, mpio_refuse_due, m);
 	loop_timer_init(&m->settle_timer, on_settled, m);
 	loop_timer_init(&m->fence_timer, mpio_fence_due, m);
+	loop_timer_init(&m->alua.timer, mpio_alua_due, m);
 	loop_task_init(&m->task, on_task, m);
 	r = mpio_referrals_init(m);
 	if (r < 0) {
@@ -140,9 +145,11 @@ int mpio_add_path(struct mpio *mpio, struct path *path)
 	p->mpio = mpio;
 	p->path = path;
 	p->index = mpio->count;
-	p->depth_limit = (unsigned)mpio->config.queue_depth;
+	p->machine.access = MPIO_ACCESS_NONE;
+	window_init(&p->window, (unsigned)mpio->config.queue_depth);
 	TAILQ_INIT(&p->lost);
 	loop_timer_init(&p->reconnect, mpio_path_reconnect, p);
+	loop_timer_init(&p->look, mpio_path_look_due, p);
 	path->config.event = mpio_path_event;
 	path->config.arg = p;
 	mpio->paths[p->index] = p;
@@ -182,7 +189,8 @@ void mpio_start(struct mpio *mpio, uint64_t settle_ns,
 	mpio->ready_fn = ready;
 	mpio->ready_arg = arg;
 	loop_timer_set(mpio->loop, &mpio->settle_timer, now + (mpio->count ? settle_ns : 0));
-	loop_timer_set(mpio->loop, &mpio->no_path_timer, now + mpio->config.no_path_ns);
+	if (mpio->config.no_path_ns != MPIO_FOREVER)
+		loop_timer_set(mpio->loop, &mpio->no_path_timer, now + mpio->config.no_path_ns);
 	for (unsigned i = 0; i < mpio->count; i++)
 		mpio_path_reconnect(mpio->paths[i]);
 }
@@ -194,9 +202,12 @@ static void cancel_timers(struct mpio *m)
 	loop_timer_cancel(m->loop, &m->refuse_timer);
 	loop_timer_cancel(m->loop, &m->settle_timer);
 	loop_timer_cancel(m->loop, &m->fence_timer);
+	loop_timer_cancel(m->loop, &m->alua.timer);
 	loop_task_cancel(m->loop, &m->task);
-	for (unsigned i = 0; i < m->count; i++)
+	for (unsigned i = 0; i < m->count; i++) {
 		loop_timer_cancel(m->loop, &m->paths[i]->reconnect);
+		loop_timer_cancel(m->loop, &m->paths[i]->look);
+	}
 }
 
 struct mpio *mpio_free(struct mpio *mpio)
@@ -252,7 +263,10 @@ void mpio_path_info(const struct mpio *mpio, unsigned path, struct mpio_path_inf
 	    .state = p->machine.state,
 	    .ledger = &p->ledger,
 	    .in_flight = mpio->views[path].in_flight,
-	    .identity = p->machine.state == MPIO_PATH_UP ? &p->path->identity : NULL,
+	    .depth_limit = p->window.limit,
+	    .access = p->machine.access,
+	    .rank = p->rank,
+	    .identity = mpio_path_logged_in(p->machine.state) ? &p->path->identity : NULL,
 	};
 }
 

@@ -101,6 +101,8 @@ enum { MPIO_FENCE_RESET, MPIO_FENCE_STRICT, MPIO_FENCE_NONE };
 extern const struct cfg_schema mpio_schema;
 /* After decoding: what the schema cannot check or fill in. */
 void mpio_config_check(struct cfg *cfg, struct mpio_config *config);
+/* "fail", "queue", "queue 20s" or "20s"; -EINVAL. */
+int mpio_parse_no_path(const char *text, uint64_t *ret_ns);
 extern const char *const mpio_policy_names[];
 /* Cross-checks of the policies' keys, and their defaults. */
 void mpio_policy_check(struct cfg *cfg, struct mpio_config *config);
@@ -224,6 +226,7 @@ enum mpio_rank {
 	MPIO_RANK_NON_OPTIMIZED = 4,
 	MPIO_RANK_DEGRADED = 1,	   /* added to the above */
 	MPIO_RANK_NOT_PRIMARY = 8, /* added while the path is outside a configured primary set */
+	MPIO_RANK_RETURNING = 16,  /* added for failback_delay_ns after a path has come back */
 };
 
 struct mpio_path_view {

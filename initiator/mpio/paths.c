@@ -10,18 +10,21 @@
 #include "base/bytes.h"
 #include "initiator/mpio/device.h"
 
-static void tell(struct mpio *m, const struct mpio_path *p, const struct path_output *out,
+enum { NOTICES_APART_NS = 1000 * 1000 * 1000 };
+
+static void tell(struct mpio_path *p, enum mpio_path_state from, enum mpio_path_state to,
 		 unsigned reissued, const char *why)
 {
+	struct mpio *m = p->mpio;
 	struct mpio_event event = {
 	    .at_ns = loop_now_ns(m->loop),
 	    .path = p->index,
-	    .from = out->from,
-	    .to = out->to,
+	    .from = from,
+	    .to = to,
 	    .reissued = reissued,
-	    .by = out->to == MPIO_PATH_DOWN ? p->path->lost_by : PATH_DETECT_NONE,
+	    .by = to == MPIO_PATH_DOWN ? p->path->lost_by : PATH_DETECT_NONE,
 	    .alive_ns = p->path->heard_ns,
-	    .access = MPIO_ACCESS_NONE,
+	    .access = mpio_path_logged_in(to) ? p->machine.access : MPIO_ACCESS_NONE,
 	    .why = why,
 	};
 
@@ -29,28 +32,95 @@ static void tell(struct mpio *m, const struct mpio_path *p, const struct path_ou
 		m->event_fn(m->event_arg, &event);
 }
 
+void mpio_path_notice(struct mpio_path *p, const char *what)
+{
+	uint64_t now = loop_now_ns(p->mpio->loop);
+
+	if (p->noticed_ns && now - p->noticed_ns < NOTICES_APART_NS)
+		return;
+	p->noticed_ns = MAX_OF(now, UINT64_C(1));
+	tell(p, p->machine.state, p->machine.state, 0, what);
+}
+
+/* ---- how many are left ---- */
+
+static void count(struct mpio *m, enum mpio_path_state state, int by)
+{
+	m->usable_count += (unsigned)by * mpio_path_usable(state);
+	m->pending_count += (unsigned)by * (state == MPIO_PATH_PENDING);
+	m->login_count += (unsigned)by * mpio_path_logged_in(state);
+}
+
+/* A transition ends by itself; without one I/O waits for so long and no longer. */
+static void watch_no_path(struct mpio *m, bool had_some)
+{
+	if (m->usable_count + m->pending_count > 0) {
+		m->gone = false;
+		loop_timer_cancel(m->loop, &m->no_path_timer);
+	} else if (had_some && m->config.no_path_ns != MPIO_FOREVER) {
+		loop_timer_set(m->loop, &m->no_path_timer,
+			       loop_now_ns(m->loop) + m->config.no_path_ns);
+	}
+}
+
 static void step(struct mpio_path *p, enum path_input input, unsigned reissued, const char *why)
 {
 	struct mpio *m = p->mpio;
 	uint64_t now = loop_now_ns(m->loop);
-	struct path_output out = path_machine_step(&p->machine, input, &m->config, &m->rng);
+	bool had_some = m->usable_count + m->pending_count > 0;
+	struct path_output out = path_machine_step(&p->machine, input, &m->config, now, &m->rng);
 
-	if (out.from == MPIO_PATH_UP)
-		m->up_count--;
-	if (out.to == MPIO_PATH_UP) {
-		m->up_count++;
-		m->gone = false;
-		loop_timer_cancel(m->loop, &m->no_path_timer);
-	} else if (out.from == MPIO_PATH_UP && m->up_count == 0) {
-		loop_timer_set(m->loop, &m->no_path_timer, now + m->config.no_path_ns);
-	}
+	count(m, out.from, -1);
+	count(m, out.to, 1);
+	watch_no_path(m, had_some);
+	p->rank = path_machine_rank(&p->machine) + (p->returning ? MPIO_RANK_RETURNING : 0);
 	mpio_view_refresh(m, p->index);
 	if (out.reconnect)
 		loop_timer_set(m->loop, &p->reconnect, now + out.reconnect_after_ns);
-	if (input == PATH_INPUT_DOWN || input == PATH_INPUT_WRONG)
+	if (p->returning)
+		out.look_ns = MIN_OF(out.look_ns, p->returned_ns + m->config.failback_delay_ns);
+	if (out.look_ns != UINT64_MAX)
+		loop_timer_set(m->loop, &p->look, out.look_ns);
+	else
+		loop_timer_cancel(m->loop, &p->look);
+	if (!mpio_path_logged_in(out.to) && input != PATH_INPUT_CONNECT)
 		snprintf(m->last_why, sizeof m->last_why, "path %u (%s): %s", p->index,
 			 p->path->config.portal ? p->path->config.portal : "?", why);
-	tell(m, p, &out, reissued, why);
+	if (out.from != out.to)
+		tell(p, out.from, out.to, reissued, why);
+}
+
+void mpio_path_look(struct mpio_path *p, const char *why)
+{
+	struct mpio *m = p->mpio;
+
+	if (!mpio_path_logged_in(p->machine.state))
+		return;
+	if (p->returning && loop_now_ns(m->loop) >= p->returned_ns + m->config.failback_delay_ns)
+		p->returning = false;
+	step(p, PATH_INPUT_LOOK, 0, why);
+}
+
+void mpio_path_mark(struct mpio_path *p, const char *why)
+{
+	bool was = p->machine.degraded;
+
+	path_machine_mark(&p->machine, &p->mpio->config, loop_now_ns(p->mpio->loop));
+	if (p->machine.degraded && !was)
+		mpio_path_look(p, why);
+}
+
+void mpio_path_look_due(void *arg)
+{
+	struct mpio_path *p = arg;
+	struct mpio *m = p->mpio;
+	const char *why = p->machine.state == MPIO_PATH_PENDING ? "in transition for too long"
+								: "no failure for long enough";
+
+	m->depth++;
+	mpio_path_look(p, why);
+	mpio_pump(m);
+	m->depth--;
 }
 
 /* NULL when the unit behind the path is the one this device stands for. */
@@ -98,27 +168,48 @@ static void learn(struct mpio *m, const struct path_identity *id)
 }
 
 /* The login is over and the socket closed: its I/O may go elsewhere, the oldest first. */
-static void end_login(struct mpio_path *p, const char *why)
+static void end_login(struct mpio_path *p, enum path_input input, const char *why)
 {
 	struct mpio *m = p->mpio;
 	unsigned reissued = 0;
 	struct mpio_req *req;
+	bool was_up;
 
 	while ((req = TAILQ_LAST(&p->lost, mpio_req_list))) {
 		mpio_track_taken_back(p, req);
 		mpio_requeue_first(m, req);
 		reissued++;
 	}
-	if (p->machine.state == MPIO_PATH_UP) {
+	if (mpio_path_logged_in(p->machine.state)) {
 		p->ledger.losses++;
 		mpio_track_lost(p, reissued);
 	}
 	p->ledger.reissued += reissued;
-	p->failing = false;
+	p->failing = p->admitting = false;
 	mpio_fence_path_down(p);
-	step(p, PATH_INPUT_DOWN, reissued, why);
+	was_up = mpio_path_logged_in(p->machine.state);
+	step(p, input, reissued, why);
+	if (was_up)
+		mpio_alua_lost(p);
 	if (m->gone)
 		mpio_fail_waiting(m);
+}
+
+void mpio_path_admit(struct mpio_path *p)
+{
+	struct mpio *m = p->mpio;
+
+	p->admitting = false;
+	p->returning = m->config.failback_delay_ns > 0 && p->loss.number > 0;
+	p->returned_ns = loop_now_ns(m->loop);
+	step(p, PATH_INPUT_UP, 0, "");
+	mpio_track_up(p);
+	mpio_referrals_path_up(m);
+	if (m->login_count == m->count && m->usable_count > 0 && !m->ready_told) {
+		m->ready_due = true;
+		m->ready_status = 0;
+		loop_task_queue(m->loop, &m->task);
+	}
 }
 
 static void came_up(struct mpio_path *p)
@@ -135,16 +226,10 @@ static void came_up(struct mpio_path *p)
 	learn(m, &p->path->identity);
 	m->views[p->index].member = p->path->identity.target_port_group;
 	p->ledger.logins++;
-	p->depth_limit = (unsigned)m->config.queue_depth;
+	window_init(&p->window, (unsigned)m->config.queue_depth);
 	p->failing = false;
-	step(p, PATH_INPUT_UP, 0, "");
-	mpio_track_up(p);
-	mpio_referrals_path_up(m);
-	if (m->up_count == m->count && !m->ready_told) {
-		m->ready_due = true;
-		m->ready_status = 0;
-		loop_task_queue(m->loop, &m->task);
-	}
+	if (!mpio_alua_login(p))
+		mpio_path_admit(p);
 }
 
 void mpio_path_event(void *arg, struct path *path, enum path_event event, const char *why)
@@ -159,7 +244,9 @@ void mpio_path_event(void *arg, struct path *path, enum path_event event, const 
 		came_up(p);
 	} else if (p->machine.state != MPIO_PATH_DOWN) {
 		p->drop = false; /* done already */
-		end_login(p, why && *why ? why : "connection lost");
+		if (path->lost_by != PATH_DETECT_LOGIN)
+			p->machine.missing = false; /* that has another reason */
+		end_login(p, PATH_INPUT_DOWN, why && *why ? why : "connection lost");
 	}
 	mpio_pump(m);
 	m->depth--;
@@ -180,13 +267,15 @@ void mpio_path_reconnect(void *arg)
 	step(p, PATH_INPUT_CONNECT, 0, "");
 	r = path_connect(p->path);
 	if (r < 0)
-		end_login(p, strerror(-r));
+		end_login(p, PATH_INPUT_DOWN, strerror(-r));
 	m->depth--;
 }
 
 void mpio_path_give_up(struct mpio_path *p, const char *why)
 {
 	path_disconnect(p->path); /* no event follows */
+	p->path->lost_by = PATH_DETECT_ASKED;
+	p->admitting = false;
 	step(p, PATH_INPUT_DOWN, 0, why);
 }
 
@@ -213,8 +302,9 @@ void mpio_drop_due(struct mpio *m)
 			continue;
 		path_disconnect(p->path); /* its I/O comes back lost; no event follows */
 		p->drop = false;
-		if (p->machine.state == MPIO_PATH_UP)
-			end_login(p, p->drop_why);
+		p->path->lost_by = PATH_DETECT_SENSE;
+		if (mpio_path_logged_in(p->machine.state))
+			end_login(p, PATH_INPUT_DROPPED, p->drop_why);
 		else
 			mpio_view_refresh(m, i);
 	}

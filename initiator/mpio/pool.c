@@ -32,6 +32,7 @@ struct mpio_req *mpio_req_get(struct mpio *m)
 	req->whole = NULL;
 	req->place = FENCE_NO_PLACE;
 	req->blocked_ns = 0;
+	req->pending_ns = 0;
 	req->loss = 0;
 	req->same_path = false;
 	req->avoid = 0;

@@ -34,10 +34,11 @@ static const struct retry_rule rules[] = {
     {RECOVERED_ERROR, ANY, ANY, RETRY_ACCEPT, 0, "recovered error"},
 
     {NOT_READY, 0x04, 0x01, RETRY_BACKOFF, -EBUSY, "becoming ready"},
-    {NOT_READY, 0x04, 0x0a, RETRY_BACKOFF, -EBUSY, "access state transition"},
-    {NOT_READY, 0x04, 0x0b, RETRY_ELSEWHERE_WAIT, -EIO, "port in standby"},
-    {NOT_READY, 0x04, 0x0c, RETRY_ELSEWHERE_WAIT, -EIO, "port unavailable"},
-    {NOT_READY, 0x04, 0x12, RETRY_ELSEWHERE_WAIT, -EIO, "unit offline"},
+    {NOT_READY, 0x04, 0x0a, RETRY_ACCESS, -EIO, "port group in transition",
+     .access = MPIO_TRANSITIONING},
+    {NOT_READY, 0x04, 0x0b, RETRY_ACCESS, -EIO, "port in standby", .access = MPIO_STANDBY},
+    {NOT_READY, 0x04, 0x0c, RETRY_ACCESS, -EIO, "port unavailable", .access = MPIO_UNAVAILABLE},
+    {NOT_READY, 0x04, 0x12, RETRY_ACCESS, -EIO, "unit offline", .access = MPIO_OFFLINE},
     {NOT_READY, ANY, ANY, RETRY_ELSEWHERE, -EIO, "not ready"},
 
     {MEDIUM_ERROR, ANY, ANY, RETRY_FAIL, -EIO, "medium error"},
@@ -45,28 +46,36 @@ static const struct retry_rule rules[] = {
 
     {ILLEGAL_REQUEST, 0x20, ANY, RETRY_FAIL, -EOPNOTSUPP, "command not supported"},
     {ILLEGAL_REQUEST, 0x21, 0x00, RETRY_FAIL, -ERANGE, "beyond the end"},
-    {ILLEGAL_REQUEST, 0x25, 0x00, RETRY_RECHECK, -EIO, "logical unit not there"},
+    {ILLEGAL_REQUEST, 0x25, 0x00, RETRY_RECHECK, -EIO, "logical unit not there", ALSO_MISSING},
     {ILLEGAL_REQUEST, ANY, ANY, RETRY_FAIL, -EIO, "illegal request"},
 
+    {UNIT_ATTENTION, 0x29, ANY, RETRY_SAME, -EIO, "power on or reset", ALSO_TELL},
+    {UNIT_ATTENTION, 0x2a, 0x01, RETRY_SAME, -EIO, "mode parameters changed", ALSO_TELL},
+    {UNIT_ATTENTION, 0x2a, 0x03, RETRY_SAME, -EIO, "reservations preempted", ALSO_TELL},
+    {UNIT_ATTENTION, 0x2a, 0x04, RETRY_SAME, -EIO, "reservations released", ALSO_TELL},
+    {UNIT_ATTENTION, 0x2a, 0x05, RETRY_SAME, -EIO, "registrations preempted", ALSO_TELL},
+    {UNIT_ATTENTION, 0x2a, 0x06, RETRY_SAME, -EIO, "access state changed", ALSO_ASK},
+    {UNIT_ATTENTION, 0x2a, 0x07, RETRY_SAME, -EIO, "access state transition failed", ALSO_ASK},
     {UNIT_ATTENTION, 0x2a, 0x09, RETRY_RECHECK, -EIO, "capacity changed"},
     {UNIT_ATTENTION, 0x3f, 0x03, RETRY_RECHECK, -EIO, "inquiry data changed"},
     {UNIT_ATTENTION, 0x3f, 0x05, RETRY_RECHECK, -EIO, "device identifier changed"},
     {UNIT_ATTENTION, 0x3f, 0x0e, RETRY_RECHECK, -EIO, "list of logical units changed"},
+    {UNIT_ATTENTION, 0x38, 0x07, RETRY_SAME, -EIO, "thin provisioning threshold", ALSO_TELL},
     {UNIT_ATTENTION, ANY, ANY, RETRY_SAME, -EIO, "unit attention"},
 
     {DATA_PROTECT, 0x27, 0x07, RETRY_FAIL, -ENOSPC, "no space to allocate"},
     {DATA_PROTECT, ANY, ANY, RETRY_FAIL, -EROFS, "write-protected"},
-    {ABORTED_COMMAND, ANY, ANY, RETRY_SAME, -EIO, "command aborted"},
+    {ABORTED_COMMAND, ANY, ANY, RETRY_SAME, -EIO, "command aborted", ALSO_MARK},
     {ANY, ANY, ANY, RETRY_FAIL, -EIO, "sense"},
 };
 
 /* `key` holds the status. */
 static const struct retry_rule statuses[] = {
-    {STATUS_BUSY, ANY, ANY, RETRY_BACKOFF, -EBUSY, "BUSY"},
-    {STATUS_TASK_SET_FULL, ANY, ANY, RETRY_BACKOFF, -EBUSY, "TASK SET FULL"},
+    {STATUS_BUSY, ANY, ANY, RETRY_BACKOFF, -EBUSY, "BUSY", ALSO_BUSY},
+    {STATUS_TASK_SET_FULL, ANY, ANY, RETRY_BACKOFF, -EBUSY, "TASK SET FULL", ALSO_FULL},
     {STATUS_ACA_ACTIVE, ANY, ANY, RETRY_BACKOFF, -EBUSY, "ACA ACTIVE"},
     {STATUS_TASK_ABORTED, ANY, ANY, RETRY_SAME, -EIO, "TASK ABORTED"},
-    {STATUS_RESERVATION_CONFLICT, ANY, ANY, RETRY_FAIL, -EBUSY, "RESERVATION CONFLICT"},
+    {STATUS_RESERVATION_CONFLICT, ANY, ANY, RETRY_FAIL, -EBUSY, "RESERVATION CONFLICT", ALSO_TELL},
     {ANY, ANY, ANY, RETRY_FAIL, -EIO, "unknown status"},
 };
 

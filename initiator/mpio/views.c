@@ -30,8 +30,8 @@ static uint8_t shown_rank(const struct mpio *m, const struct mpio_path *p)
 {
 	unsigned rank = p->rank;
 
-	if (m->config.use_non_optimized && (rank & ~1U) == MPIO_RANK_NON_OPTIMIZED)
-		rank &= MPIO_RANK_DEGRADED;
+	if (m->config.use_non_optimized && rank & MPIO_RANK_NON_OPTIMIZED)
+		rank -= MPIO_RANK_NON_OPTIMIZED;
 	if (m->policy->primary_set && !p->primary)
 		rank += MPIO_RANK_NOT_PRIMARY;
 	return (uint8_t)rank;
@@ -41,7 +41,7 @@ static uint8_t shown_rank(const struct mpio *m, const struct mpio_path *p)
 static void refresh_full(struct mpio *m, unsigned path)
 {
 	struct mpio_path_view *view = &m->views[path];
-	bool full = view->in_flight >= m->paths[path]->depth_limit;
+	bool full = view->in_flight >= m->paths[path]->window.limit;
 
 	if (full == view->full)
 		return;
@@ -54,13 +54,13 @@ void mpio_view_refresh(struct mpio *m, unsigned path)
 {
 	struct mpio_path_view *view = &m->views[path];
 	const struct mpio_path *p = m->paths[path];
-	bool able = p->machine.state == MPIO_PATH_UP && !p->failing && !p->drop;
+	bool able = mpio_path_usable(p->machine.state) && !p->failing && !p->drop;
 	uint8_t rank = shown_rank(m, p);
 
 	if (able != view->able || rank != view->rank) {
 		view->able = able;
 		view->rank = rank;
-		view->full = view->in_flight >= p->depth_limit;
+		view->full = view->in_flight >= p->window.limit;
 		refresh_all(m);
 	} else {
 		refresh_full(m, path);

@@ -316,7 +316,7 @@ static void test_reference(void **state)
 	static const char *const lines[] = {
 	    "\nname: text, required\n",
 	    "\ngroup.pools[].members[].drives.count: whole number from 1 to 48, required\n",
-	    "\nhosts[].mpio.no-path: duration at most 1h, default 20s\n",
+	    "\nhosts[].mpio.no-path: text, default queue 20s\n",
 	    "\nfaults[].path-down.path: whole number at most 63, required\n",
 	    "\nworkload: {type: exchange}: ",
 	    "\nworkload.mailboxes: whole number from 1 to ",

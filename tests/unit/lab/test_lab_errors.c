@@ -151,6 +151,8 @@ static const struct error_case host_cases[] = {
     {"hosts.h1.stack=guset", "'stack' has the unknown value 'guset'; allowed: direct"},
     {"hosts.h1.mpio.preferred-path=3",
      "'preferred-path' is 3; volume 'db1' has 3 paths, counted from 0"},
+    {"hosts.h1.mpio.no-path=wait 5s",
+     "'no-path' is neither fail, queue nor a duration; as in 'no-path: queue 20s', at most 1h"},
     {"hosts.h1.mpio.reconnect-min=5s", "'reconnect-min' is longer than 'reconnect-max'"},
     {"hosts.h1.mpio.policy=roundrobin",
      "'policy' has the unknown value 'roundrobin'; did you "

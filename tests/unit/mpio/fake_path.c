@@ -38,12 +38,29 @@ static struct fake_answer trouble(struct fake_path *fake)
 	return kinds[rng_below(&fake->rng, ARRAY_SIZE(kinds))];
 }
 
+/* What the state of its port group makes of a command. */
+static struct fake_answer by_access(const struct fake_path *fake)
+{
+	struct fake_answer a = {.result = PATH_OK};
+
+	for (unsigned i = 0; i < fake->disk->group_count; i++) {
+		const struct fake_group *group = &fake->disk->groups[i];
+		uint8_t state = group->state;
+
+		if (group->id != fake->path.identity.target_port_group || state <= 1)
+			continue;
+		a = (struct fake_answer){PATH_SENSE, 2, 2, 4, 0x0b};
+		a.ascq = state == 0xf ? 0x0a : state == 3 ? 0x0c : state == 0xe ? 0x12 : 0x0b;
+	}
+	return a;
+}
+
 static void answer(void *arg)
 {
 	struct fake_cmd *cmd = arg;
 	struct fake_path *fake = cmd->fake;
 	struct path_io *pio = cmd->pio;
-	struct fake_answer a = {.result = PATH_OK};
+	struct fake_answer a = by_access(fake);
 
 	if (fake->script_at < fake->script_count)
 		a = fake->script[fake->script_at++];

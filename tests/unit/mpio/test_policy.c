@@ -110,21 +110,21 @@ static void states_step(void **unused)
 	struct rng rng;
 
 	rng_init(&rng, 1, 1);
-	out = path_machine_step(&machine, PATH_INPUT_CONNECT, &config, &rng);
+	out = path_machine_step(&machine, PATH_INPUT_CONNECT, &config, 0, &rng);
 	assert_int_equal(out.to, MPIO_PATH_CONNECTING);
 	assert_false(out.reconnect);
-	out = path_machine_step(&machine, PATH_INPUT_WRONG, &config, &rng);
+	out = path_machine_step(&machine, PATH_INPUT_WRONG, &config, 0, &rng);
 	assert_int_equal(out.to, MPIO_PATH_WRONG_LU);
 	assert_true(out.reconnect);
 	assert_int_equal(out.reconnect_after_ns, 1000);
-	path_machine_step(&machine, PATH_INPUT_CONNECT, &config, &rng);
+	path_machine_step(&machine, PATH_INPUT_CONNECT, &config, 0, &rng);
 	for (unsigned i = 0; i < 5; i++) {
-		out = path_machine_step(&machine, PATH_INPUT_DOWN, &config, &rng);
+		out = path_machine_step(&machine, PATH_INPUT_DOWN, &config, 0, &rng);
 		assert_int_equal(out.to, MPIO_PATH_DOWN);
 		assert_int_equal(machine.failures, i + 1);
-		path_machine_step(&machine, PATH_INPUT_CONNECT, &config, &rng);
+		path_machine_step(&machine, PATH_INPUT_CONNECT, &config, 0, &rng);
 	}
-	out = path_machine_step(&machine, PATH_INPUT_UP, &config, &rng);
+	out = path_machine_step(&machine, PATH_INPUT_UP, &config, 0, &rng);
 	assert_int_equal(out.from, MPIO_PATH_CONNECTING);
 	assert_int_equal(out.to, MPIO_PATH_UP);
 	assert_int_equal(machine.failures, 0);
@@ -159,34 +159,20 @@ static void sense_table(void **unused)
 		enum retry_action action;
 		int status;
 	} expected[] = {
-	    {0x1, 0x17, 0x01, RETRY_ACCEPT, 0},
-	    {0x2, 0x04, 0x01, RETRY_BACKOFF, -EBUSY},
-	    {0x2, 0x04, 0x0a, RETRY_BACKOFF, -EBUSY},
-	    {0x2, 0x04, 0x0b, RETRY_ELSEWHERE_WAIT, -EIO},
-	    {0x2, 0x04, 0x0c, RETRY_ELSEWHERE_WAIT, -EIO},
-	    {0x2, 0x04, 0x12, RETRY_ELSEWHERE_WAIT, -EIO},
-	    {0x2, 0x3a, 0x00, RETRY_ELSEWHERE, -EIO},
-	    {0x3, 0x11, 0x00, RETRY_FAIL, -EIO},
-	    {0x4, 0x44, 0x00, RETRY_ELSEWHERE, -EIO},
-	    {0x5, 0x20, 0x00, RETRY_FAIL, -EOPNOTSUPP},
-	    {0x5, 0x21, 0x00, RETRY_FAIL, -ERANGE},
-	    {0x5, 0x24, 0x00, RETRY_FAIL, -EIO},
-	    {0x5, 0x25, 0x00, RETRY_RECHECK, -EIO},
-	    {0x6, 0x29, 0x00, RETRY_SAME, -EIO},
-	    {0x6, 0x29, 0x07, RETRY_SAME, -EIO},
-	    {0x6, 0x2a, 0x01, RETRY_SAME, -EIO},
-	    {0x6, 0x2a, 0x06, RETRY_SAME, -EIO},
-	    {0x6, 0x2a, 0x09, RETRY_RECHECK, -EIO},
-	    {0x6, 0x38, 0x07, RETRY_SAME, -EIO},
-	    {0x6, 0x3f, 0x03, RETRY_RECHECK, -EIO},
-	    {0x6, 0x3f, 0x05, RETRY_RECHECK, -EIO},
-	    {0x6, 0x3f, 0x0e, RETRY_RECHECK, -EIO},
-	    {0x7, 0x27, 0x00, RETRY_FAIL, -EROFS},
-	    {0x7, 0x27, 0x07, RETRY_FAIL, -ENOSPC},
-	    {0xb, 0x00, 0x00, RETRY_SAME, -EIO},
-	    {0xb, 0x4b, 0x00, RETRY_SAME, -EIO},
-	    {0xe, 0x1d, 0x00, RETRY_FAIL, -EIO},
-	    {0xff, 0xff, 0xff, RETRY_FAIL, -EIO},
+	    {0x1, 0x17, 0x01, RETRY_ACCEPT, 0},	      {0x2, 0x04, 0x01, RETRY_BACKOFF, -EBUSY},
+	    {0x2, 0x04, 0x0a, RETRY_ACCESS, -EIO},    {0x2, 0x04, 0x0b, RETRY_ACCESS, -EIO},
+	    {0x2, 0x04, 0x0c, RETRY_ACCESS, -EIO},    {0x2, 0x04, 0x12, RETRY_ACCESS, -EIO},
+	    {0x2, 0x3a, 0x00, RETRY_ELSEWHERE, -EIO}, {0x3, 0x11, 0x00, RETRY_FAIL, -EIO},
+	    {0x4, 0x44, 0x00, RETRY_ELSEWHERE, -EIO}, {0x5, 0x20, 0x00, RETRY_FAIL, -EOPNOTSUPP},
+	    {0x5, 0x21, 0x00, RETRY_FAIL, -ERANGE},   {0x5, 0x24, 0x00, RETRY_FAIL, -EIO},
+	    {0x5, 0x25, 0x00, RETRY_RECHECK, -EIO},   {0x6, 0x29, 0x00, RETRY_SAME, -EIO},
+	    {0x6, 0x29, 0x07, RETRY_SAME, -EIO},      {0x6, 0x2a, 0x01, RETRY_SAME, -EIO},
+	    {0x6, 0x2a, 0x06, RETRY_SAME, -EIO},      {0x6, 0x2a, 0x09, RETRY_RECHECK, -EIO},
+	    {0x6, 0x38, 0x07, RETRY_SAME, -EIO},      {0x6, 0x3f, 0x03, RETRY_RECHECK, -EIO},
+	    {0x6, 0x3f, 0x05, RETRY_RECHECK, -EIO},   {0x6, 0x3f, 0x0e, RETRY_RECHECK, -EIO},
+	    {0x7, 0x27, 0x00, RETRY_FAIL, -EROFS},    {0x7, 0x27, 0x07, RETRY_FAIL, -ENOSPC},
+	    {0xb, 0x00, 0x00, RETRY_SAME, -EIO},      {0xb, 0x4b, 0x00, RETRY_SAME, -EIO},
+	    {0xe, 0x1d, 0x00, RETRY_FAIL, -EIO},      {0xff, 0xff, 0xff, RETRY_FAIL, -EIO},
 	};
 	static const struct {
 		uint8_t status;

@@ -194,8 +194,9 @@ struct target *target_stop(struct target *target)
 	if (!target)
 		return NULL;
 	controllers_close(target->controllers);
-	if (target->server)
-		iscsi_server_free(target->server);
+	/* With tasks that do not end all they use stays, as after a kill: stores bear that. */
+	if (target->server && iscsi_server_free(target->server))
+		return NULL;
 	target_security_close(&target->security);
 	exports_close(&target->exports);
 	if (target->group)

@@ -47,7 +47,8 @@ struct iscsi_portal_counters {
 };
 
 struct iscsi_server *iscsi_server_new(struct loop *loop, struct buf_pool *pool);
-struct iscsi_server *iscsi_server_free(struct iscsi_server *server); /* closes all */
+/* Closes all.  Not NULL: some tasks do not end (a drive hangs), and what they use must stay. */
+struct iscsi_server *iscsi_server_free(struct iscsi_server *server);
 
 /* Every target is reachable through every portal (tag as the portal says). */
 int iscsi_server_add_target(struct iscsi_server *server, struct scsi_target *target);

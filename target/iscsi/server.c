@@ -144,7 +144,7 @@ struct iscsi_server *iscsi_server_free(struct iscsi_server *server)
 	iscsi_server_reap(server);
 	if (!wait_for_tasks(server)) {
 		log_error("%u sessions have tasks that do not end", server->session_count);
-		return NULL; /* their memory is still in use */
+		return server;
 	}
 	loop_task_cancel(server->loop, &server->reap);
 	iscsi_command_clear_slabs(server);

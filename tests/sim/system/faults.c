@@ -294,7 +294,7 @@ static bool drive_slow(struct faults *faults, struct fault *fault)
 {
 	struct drive *drive = drive_of(faults, fault);
 
-	return drive && drive_set_slow(drive, 1, pick(faults, 5, 400) * NS_PER_MS) == 0;
+	return drive && drive_set_slow(drive, 1, pick(faults, 5, 60) * NS_PER_MS) == 0;
 }
 
 static void drive_quick(struct faults *faults, struct fault *fault)

@@ -22,6 +22,7 @@ bool shadow_init(struct shadow *shadow, uint64_t bytes)
 void shadow_done(struct shadow *shadow)
 {
 	free(shadow->sectors);
+	free(shadow->late);
 }
 
 /* ---- contents ---- */
@@ -109,7 +110,27 @@ void shadow_acknowledged(struct shadow *shadow, uint64_t sector, uint64_t count,
 		if (stable)
 			at->past = (struct shadow_set){.count = 0};
 		at->now = only(id);
+		if (shadow->late)
+			shadow->late[i] = (struct shadow_set){.count = 0};
 	}
+}
+
+void shadow_possible(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id)
+{
+	for (uint64_t i = sector; i < sector + count; i++)
+		add(&shadow->sectors[i].now, id);
+}
+
+bool shadow_expect_late(struct shadow *shadow)
+{
+	shadow->late = calloc(shadow->count, sizeof *shadow->late);
+	return shadow->late != NULL;
+}
+
+void shadow_may_come(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id)
+{
+	for (uint64_t i = sector; i < sector + count; i++)
+		add(&shadow->late[i], id);
 }
 
 void shadow_uncertain(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id)
@@ -144,22 +165,38 @@ static bool is_content(const uint8_t *data, uint64_t sector, uint32_t id)
 	return memcmp(data, expected, SECTOR_BYTES) == 0;
 }
 
+/* The member of SET that DATA is; -1: none. */
+static int find(const struct shadow_set *set, uint64_t sector, const uint8_t *data)
+{
+	for (int i = set->count; i > 0; i--)
+		if (is_content(data, sector, set->id[i - 1]))
+			return i - 1;
+	return -1;
+}
+
 static bool settle(struct shadow *shadow, struct shadow_sector *at, uint64_t sector,
 		   const uint8_t *data)
 {
-	for (unsigned i = at->now.count; i > 0; i--) {
-		uint32_t id = at->now.id[i - 1];
-		if (!is_content(data, sector, id))
-			continue;
-		if (at->now.count > 1 && !shadow->late) {
+	const struct shadow_set *late = shadow->late ? &shadow->late[sector] : NULL;
+	int i = find(&at->now, sector, data);
+	uint64_t name;
+
+	if (i >= 0) {
+		uint32_t id = at->now.id[i];
+		if (at->now.count > 1) {
 			supersede(shadow, at);
 			at->now = only(id);
 		}
 		return true;
 	}
-	uint64_t name;
+	i = late ? find(late, sector, data) : -1;
+	if (i >= 0) {
+		at->now = only(late->id[i]);
+		return true;
+	}
 	memcpy(&name, data, 8);
-	return at->now.wild && is_content(data, sector, (uint32_t)(name >> 32));
+	return (at->now.wild || (late && late->wild)) &&
+	       is_content(data, sector, (uint32_t)(name >> 32));
 }
 
 static void describe(const struct shadow_sector *at, uint64_t sector, const uint8_t *data,

@@ -34,9 +34,9 @@ struct shadow {
 	struct shadow_sector *sectors;
 	uint64_t count;
 	uint64_t stamp, flushed;
-	/* What nobody can know stays so when a read has found one of it: a write that failed may
-	 * yet take place, until a later one is acknowledged. */
-	bool late;
+	/* What may yet take place at any time, until a later write is acknowledged: a read settles
+	 * nothing of that.  NULL: nothing does. */
+	struct shadow_set *late;
 };
 
 struct shadow_fault {
@@ -52,6 +52,12 @@ void shadow_acknowledged(struct shadow *shadow, uint64_t sector, uint64_t count,
 			 bool stable);
 /* It may or may not have taken place. */
 void shadow_uncertain(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id);
+/* Requests that overlap may take place in any order: besides what was acknowledged last the
+ * content may be ID. */
+void shadow_possible(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id);
+/* A request that failed may yet take place. */
+bool shadow_expect_late(struct shadow *shadow); /* first of all; false: no memory */
+void shadow_may_come(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id);
 /* A flush that was submitted when the shadow's stamp was STAMP was acknowledged. */
 void shadow_flushed(struct shadow *shadow, uint64_t stamp);
 /* What was not on stable storage may be lost. */

@@ -2,10 +2,10 @@
  *
  * Random requests of a device, and the judgement of what comes back.
  *
- * Few blocks, so that ranges are written again and again.  Requests under way never overlap where
- * one of them changes something, as those of a file system do not: what a read may find stays
- * decidable.  An error is none of ours while there are faults; what it leaves behind is either the
- * old or the new content, until a later write is acknowledged.
+ * Few blocks, so that ranges are written again and again.  Reads never overlap a change under way,
+ * so that what they may find is known; changes overlap each other on some devices: then either is
+ * there, and stays.  An error is none of ours while there are faults; what it leaves behind is
+ * either the old or the new content, until a later write is acknowledged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,12 +18,50 @@ static const char *const op_names[] = {"READ", "WRITE", "FLUSH", "UNMAP"};
 
 /* ---- ends ---- */
 
+static bool changes(const struct flight *flight)
+{
+	return flight->io.op == IO_WRITE || flight->io.op == IO_UNMAP;
+}
+
+/* Those that were under way beside it learn how it ended. */
+static void tell_rivals(struct device *device, const struct flight *flight)
+{
+	for (unsigned i = 0; i < DEVICE_FLIGHTS; i++) {
+		struct flight *other = &device->flights[i];
+
+		for (unsigned j = 0; other->busy && j < other->rival_count; j++)
+			if (other->rivals[j].number == flight->number)
+				other->rivals[j].failed = flight->io.status != 0;
+	}
+}
+
+static void take_change(struct device *device, const struct flight *flight)
+{
+	struct shadow *shadow = &device->shadow;
+
+	tell_rivals(device, flight);
+	if (flight->io.status) {
+		shadow_may_come(shadow, flight->sector, flight->count, flight->id);
+		return;
+	}
+	shadow_acknowledged(shadow, flight->sector, flight->count, flight->id, true);
+	for (unsigned i = 0; i < flight->rival_count; i++) {
+		const struct rival *rival = &flight->rivals[i];
+		uint64_t from = MAX_OF(flight->sector, rival->sector);
+		uint64_t to = MIN_OF(flight->sector + flight->count, rival->sector + rival->count);
+
+		if (rival->failed)
+			shadow_may_come(shadow, from, to - from, rival->id);
+		else
+			shadow_possible(shadow, from, to - from, rival->id);
+	}
+}
+
 static void flight_done(struct io *io)
 {
 	struct flight *flight = container_of(io, struct flight, io);
 	struct device *device = flight->device;
 	struct world *world = device->world;
-	bool changes = io->op == IO_WRITE || io->op == IO_UNMAP;
 	struct shadow_fault fault;
 
 	if (!flight->busy) {
@@ -37,45 +75,68 @@ static void flight_done(struct io *io)
 	world_trace(world, "  device %u ends %s %llu+%llu id %u: %d", device->index,
 		    op_names[io->op], (unsigned long long)flight->sector,
 		    (unsigned long long)flight->count, flight->id, io->status);
-	if (io->status) {
+	if (changes(flight))
+		take_change(device, flight);
+	if (io->status)
 		world->errors++;
-		if (changes)
-			shadow_uncertain(&device->shadow, flight->sector, flight->count,
-					 flight->id);
-		if (world->calm)
-			world_fault(world, "device %u: %s of %llu sectors at %llu: %s",
-				    device->index, op_names[io->op],
-				    (unsigned long long)flight->count,
-				    (unsigned long long)flight->sector, strerror(-io->status));
-	} else if (changes) {
-		shadow_acknowledged(&device->shadow, flight->sector, flight->count, flight->id,
-				    true);
-	} else if (io->op == IO_READ && !shadow_check(&device->shadow, flight->sector,
-						      flight->count, flight->data, &fault)) {
+	if (io->status && world->calm)
+		world_fault(world, "device %u: %s of %llu sectors at %llu: %s", device->index,
+			    op_names[io->op], (unsigned long long)flight->count,
+			    (unsigned long long)flight->sector, strerror(-io->status));
+	if (!io->status && io->op == IO_READ &&
+	    !shadow_check(&device->shadow, flight->sector, flight->count, flight->data, &fault))
 		world_fault(world, "device %u: %s", device->index, fault.text);
-	}
 }
 
 /* ---- beginnings ---- */
 
-static bool overlaps(const struct flight *a, uint64_t sector, uint64_t count, bool changes)
+static bool meet(const struct flight *a, uint64_t sector, uint64_t count)
 {
-	if (!a->busy || a->io.op == IO_FLUSH || (!changes && a->io.op == IO_READ))
-		return false;
-	return a->sector < sector + count && sector < a->sector + a->count;
+	return a->busy && a->io.op != IO_FLUSH && a->sector < sector + count &&
+	       sector < a->sector + a->count;
+}
+
+static bool may_meet(const struct device *device, const struct flight *other, enum io_op op)
+{
+	if (op == IO_READ)
+		return other->io.op == IO_READ;
+	return other->io.op != IO_READ && device->overlaps && other->rival_count < FLIGHT_RIVALS;
+}
+
+static void add_rival(struct flight *flight, const struct flight *other)
+{
+	flight->rivals[flight->rival_count++] = (struct rival){.number = other->number,
+							       .sector = other->sector,
+							       .count = other->count,
+							       .id = other->id};
+}
+
+static void meet_rivals(struct device *device, struct flight *flight)
+{
+	flight->rival_count = 0;
+	for (unsigned i = 0; changes(flight) && i < DEVICE_FLIGHTS; i++) {
+		struct flight *other = &device->flights[i];
+
+		if (other == flight || !meet(other, flight->sector, flight->count))
+			continue;
+		add_rival(flight, other);
+		add_rival(other, flight);
+	}
 }
 
 static bool start(struct device *device, enum io_op op, unsigned flags, uint64_t sector,
 		  uint64_t count)
 {
 	struct world *world = device->world;
-	bool changes = op == IO_WRITE || op == IO_UNMAP, data = op == IO_READ || op == IO_WRITE;
+	bool data = op == IO_READ || op == IO_WRITE;
 	struct flight *flight = NULL;
 
 	for (unsigned i = 0; i < DEVICE_FLIGHTS; i++) {
-		if (!device->flights[i].busy)
+		const struct flight *other = &device->flights[i];
+
+		if (!other->busy)
 			flight = &device->flights[i];
-		if (op != IO_FLUSH && overlaps(&device->flights[i], sector, count, changes))
+		if (op != IO_FLUSH && meet(other, sector, count) && !may_meet(device, other, op))
 			return false;
 	}
 	if (!flight)
@@ -84,7 +145,7 @@ static bool start(struct device *device, enum io_op op, unsigned flags, uint64_t
 	flight->count = count;
 	flight->id = op == IO_WRITE ? world->next_id++ : 0;
 	flight->busy = true;
-	flight->began_ns = loop_now_ns(world->loop);
+	flight->number = world->requests;
 	flight->iov = (struct iovec){flight->data, count * SECTOR_BYTES};
 	flight->io = (struct io){
 	    .op = op,
@@ -97,6 +158,7 @@ static bool start(struct device *device, enum io_op op, unsigned flags, uint64_t
 	};
 	if (op == IO_WRITE)
 		shadow_fill(flight->data, sector, count, flight->id);
+	meet_rivals(device, flight);
 	device->busy++;
 	world->requests++;
 	world_trace(world, "  device %u begins %s %llu+%llu id %u", device->index, op_names[op],
@@ -144,9 +206,10 @@ bool load_init(struct device *device)
 {
 	static uint8_t data[WORLD_DEVICES][DEVICE_FLIGHTS][FLIGHT_SECTORS * SECTOR_BYTES];
 
-	if (!shadow_init(&device->shadow, DEVICE_SECTORS * SECTOR_BYTES))
+	if (!shadow_init(&device->shadow, DEVICE_SECTORS * SECTOR_BYTES) ||
+	    !shadow_expect_late(&device->shadow))
 		return false;
-	device->shadow.late = true;
+	device->overlaps = world_pick(device->world, 0, 2) == 0;
 	loop_timer_init(&device->next, next_due, device);
 	for (unsigned i = 0; i < DEVICE_FLIGHTS; i++) {
 		device->flights[i].device = device;

@@ -25,6 +25,7 @@ enum {
 	DEVICE_SECTORS = 512,	      /* of a volume are used by one device */
 	DEVICE_FLIGHTS = 12,
 	FLIGHT_SECTORS = 96,
+	FLIGHT_RIVALS = 24,
 };
 
 struct world;
@@ -36,14 +37,23 @@ struct net_link {
 	bool impostor; /* leads to a target whose logical units are mixed up */
 };
 
+/* A change of the same blocks that was under way at the same time. */
+struct rival {
+	uint64_t number, sector, count;
+	uint32_t id;
+	bool failed;
+};
+
 struct flight {
 	struct io io;
 	struct iovec iov;
 	struct device *device;
 	uint64_t sector, count;
 	uint32_t id;
-	uint64_t began_ns;
+	uint64_t number;
 	bool busy;
+	struct rival rivals[FLIGHT_RIVALS];
+	unsigned rival_count;
 	uint8_t *data;
 };
 
@@ -56,7 +66,8 @@ struct device {
 	struct net_link *links[WORLD_PORTALS]; /* by path */
 	struct wrap wraps[WORLD_PORTALS];
 	unsigned path_count;
-	int ready; /* 1: not yet */
+	int ready;     /* 1: not yet */
+	bool overlaps; /* its changes may overlap each other */
 	struct shadow shadow;
 	struct flight flights[DEVICE_FLIGHTS];
 	unsigned busy;

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "base/rng.h"
 #include "initiator/mpio/host_load.h"
+#include "initiator/net/link_watch.h"
 #include "target/export.h"
 #include "target/iscsi/secrets.h"
 
@@ -150,6 +152,7 @@ static int add_device(struct maker *maker, const char *volume, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "cannot make a device for %s: %s", name, strerror(-r));
 	maker->hosts->count++;
+	mpio_watch_links(device->mpio, maker->hosts->links);
 	mpio_share_loads(device->mpio, maker->hosts->loads[maker->hosts->load_count - 1]);
 	device->host = host->name;
 	device->volume = volume;
@@ -225,6 +228,8 @@ int hosts_open(struct loop *loop, const struct lab *lab, const struct relay_faul
 	ret_hosts->loads = calloc(lab->hosts.count + 1, sizeof(struct host_load *));
 	if (!ret_hosts->devices || !ret_hosts->loads)
 		return err_set(err, -ENOMEM, "no memory for %zu volumes", count);
+	if (link_watch_new(loop, &ret_hosts->links) < 0)
+		log_debug("no netlink: lost links are found by timeouts only");
 	for (size_t h = 0; r == 0 && h < lab->hosts.count; h++)
 		r = add_host(&maker, &configs[h], err);
 	chap_secrets_free(maker.secrets);
@@ -259,6 +264,7 @@ void hosts_close(struct hosts *hosts)
 		mpio_free(hosts->devices[i].mpio);
 	for (size_t i = 0; i < hosts->load_count; i++)
 		host_load_free(hosts->loads[i]);
+	link_watch_free(hosts->links);
 	free(hosts->loads);
 	free(hosts->devices);
 	*hosts = (struct hosts){0};

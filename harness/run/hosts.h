@@ -15,6 +15,7 @@ struct hosts {
 	struct run_device *devices;
 	unsigned count;
 	struct host_load **loads; /* one a host of the lab */
+	struct link_watch *links; /* NULL: this system tells nothing of its links */
 	size_t load_count;
 	unsigned waited;
 	int status; /* of the first device that could not be reached */

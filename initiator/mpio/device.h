@@ -138,6 +138,7 @@ struct mpio {
 	struct mpio_path *paths[MPIO_MAX_PATHS];
 	struct mpio_path_view views[MPIO_MAX_PATHS];
 	struct host_load *loads;				  /* NULL: not shared */
+	struct link_watch *links;				  /* NULL: none */
 	unsigned count, usable_count, pending_count, login_count; /* paths in such states */
 	unsigned available;					  /* views usable and not full */
 	const struct mpio_policy *policy;

@@ -150,12 +150,19 @@ int mpio_add_path(struct mpio *mpio, struct path *path)
 	TAILQ_INIT(&p->lost);
 	loop_timer_init(&p->reconnect, mpio_path_reconnect, p);
 	loop_timer_init(&p->look, mpio_path_look_due, p);
+	path->config.links = mpio->links;
 	path->config.event = mpio_path_event;
 	path->config.arg = p;
 	mpio->paths[p->index] = p;
 	mpio_view_init(mpio, p->index);
 	mpio->count++;
 	return 0;
+}
+
+void mpio_watch_links(struct mpio *mpio, struct link_watch *links)
+{
+	assert(mpio->count == 0);
+	mpio->links = links;
 }
 
 void mpio_share_loads(struct mpio *mpio, struct host_load *loads)

@@ -282,6 +282,8 @@ void mpio_on_track(struct mpio *mpio, void (*fn)(void *arg, const struct mpio_tr
  * those of one host.  Before the first path; LOADS outlives the device. */
 struct host_load;
 void mpio_share_loads(struct mpio *mpio, struct host_load *loads);
+/* Lets the paths know of lost links.  Before the first path; LINKS outlives the device. */
+void mpio_watch_links(struct mpio *mpio, struct link_watch *links);
 
 /* Connects every path; READY is called once, when every path is up, or when SETTLE_NS have passed
  * with at least one up (status 0), or without any (-ENODEV, ERR of the last failure). */

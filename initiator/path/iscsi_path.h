@@ -20,6 +20,7 @@
 #include <sys/queue.h>
 
 #include "base/loop.h"
+#include "initiator/net/link_watch.h"
 #include "initiator/path/identity.h"
 #include "initiator/path/path.h"
 
@@ -102,10 +103,11 @@ struct iscsi_path {
 	enum iscsi_phase phase;
 	struct iscsi_context *ctx;
 	struct loop_watch watch;
-	struct loop_task flush;	 /* writes what this turn has queued */
-	struct loop_task later;	 /* ends refused I/O, reports a start that failed at once */
-	struct loop_timer tick;	 /* deadlines: login, answers, keep-alive */
-	struct loop_timer pause; /* a probe command that has to wait */
+	struct loop_task flush;	      /* writes what this turn has queued */
+	struct loop_task later;	      /* ends refused I/O, reports a start that failed at once */
+	struct loop_timer tick;	      /* deadlines: login, answers, keep-alive */
+	struct link_watch_entry link; /* of the interface this login goes through */
+	struct loop_timer pause;      /* a probe command that has to wait */
 
 	/* notes of libiscsi's callbacks, acted on by session_settle */
 	bool lost, redirected, identified, heard;
@@ -187,6 +189,7 @@ void session_log(int level, const char *message); /* of libiscsi */
 /* login.c */
 /* REINSTATES: an old session may have to be ended. */
 int login_configure(struct iscsi_context *ctx, const struct path_config *config, bool reinstates);
+void login_link_lost(struct link_watch_entry *entry, const char *interface);
 void login_connected(struct iscsi_context *ctx, int status, void *command_data, void *arg);
 /* Where to connect to for PORTAL. */
 const char *login_address(const struct path_config *config, const char *portal);

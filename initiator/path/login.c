@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/bytes.h"
 #include "initiator/path/iscsi_path.h"
@@ -86,6 +87,16 @@ int login_configure(struct iscsi_context *ctx, const struct path_config *c, bool
 	return 0;
 }
 
+static bool same_host(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family == AF_INET6)
+		return memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+			      &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
+			      sizeof(struct in6_addr)) == 0;
+	return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr ==
+	       ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+}
+
 static void take_redirect(struct iscsi_path *p)
 {
 	const char *to = iscsi_get_target_address(p->ctx);
@@ -141,6 +152,28 @@ static void login_done(struct iscsi_context *ctx, int status, void *command_data
 		logged_in(p);
 }
 
+void login_link_lost(struct link_watch_entry *entry, const char *interface)
+{
+	struct iscsi_path *p = entry->owner;
+
+	session_lose(p, PATH_DETECT_LINK, "no link on %s%s", interface, session_doing(p));
+	loop_task_queue(p->path.loop, &p->later);
+}
+
+/* A connection within this host does not depend on any link. */
+static void watch_link(struct iscsi_path *p)
+{
+	struct sockaddr_storage local, remote;
+	socklen_t local_size = sizeof local, remote_size = sizeof remote;
+	struct sockaddr *here = (struct sockaddr *)&local, *there = (struct sockaddr *)&remote;
+
+	if (!p->path.config.links || getsockname(p->watch.fd, here, &local_size) < 0 ||
+	    getpeername(p->watch.fd, there, &remote_size) < 0 || same_host(here, there))
+		return;
+	/* Without it, silence is noticed by other means. */
+	(void)link_watch_add(p->path.config.links, &p->link, here);
+}
+
 /* Also called a second time by libiscsi when an established connection ends. */
 void login_connected(struct iscsi_context *ctx, int status, void *command_data, void *arg)
 {
@@ -155,6 +188,7 @@ void login_connected(struct iscsi_context *ctx, int status, void *command_data, 
 	if (p->phase != ISCSI_CONNECTING)
 		return;
 	p->phase = ISCSI_LOGIN;
+	watch_link(p);
 	if (iscsi_login_async(ctx, login_done, p) != 0)
 		session_lose(p, PATH_DETECT_LOGIN, "cannot log in: %s", iscsi_get_error(ctx));
 }

@@ -33,6 +33,8 @@ enum path_result {
 	PATH_NOT_SENT, /* refused before anything was sent: no slot, not up */
 };
 
+struct link_watch;
+
 struct path_io {
 	/* filled by the submitter */
 	enum io_op op;
@@ -153,6 +155,7 @@ struct path_config {
 	 * portal.  What it returns is used before its next call.  NULL: the portal itself. */
 	const char *(*dial)(void *arg, const char *portal);
 	void *dial_arg;
+	struct link_watch *links; /* tells of lost carriers; outlives the path; NULL: none */
 	/* Called on the loop; WHY (DOWN) is one line a person can read. */
 	void (*event)(void *arg, struct path *path, enum path_event event, const char *why);
 	void *arg;

@@ -230,6 +230,7 @@ int path_new_iscsi(struct loop *loop, const struct path_config *config, struct p
 	loop_task_init(&p->flush, session_flush, p);
 	loop_task_init(&p->later, on_later, p);
 	loop_timer_init(&p->tick, session_tick, p);
+	p->link = (struct link_watch_entry){.lost = login_link_lost, .owner = p};
 	loop_timer_init(&p->pause, probe_send, p);
 	*ret_path = &p->path;
 	return 0;

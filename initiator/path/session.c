@@ -208,6 +208,7 @@ void session_close(struct iscsi_path *p, bool hard)
 	loop_task_cancel(loop, &p->flush);
 	loop_timer_cancel(loop, &p->tick);
 	loop_timer_cancel(loop, &p->pause);
+	link_watch_remove(&p->link);
 	if (!p->ctx)
 		return;
 	if (hard) {

@@ -2,8 +2,8 @@
  *
  * Asking the target where the blocks are: REPORT REFERRALS over and over until the end of the unit,
  * after the first login, when the target says that pages have moved, and periodically, because new
- * pages come without a word.  While no path supports it there is no map, and a failure leaves the
- * one there is.
+ * pages come without a word.  A failure leaves the map there is; a target that does not know the
+ * command (any more) has none.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -87,6 +87,7 @@ static void ask(struct mpio *m)
 void mpio_referrals_refresh(struct mpio *m)
 {
 	struct mpio_referrals *ref = &m->referrals;
+	bool unknown = false;
 
 	if (!m->policy->needs_slices || m->freeing)
 		return;
@@ -96,8 +97,12 @@ void mpio_referrals_refresh(struct mpio *m)
 	if (!ref->data)
 		ref->data = malloc(ALLOCATION_BYTES);
 	for (unsigned i = 0; ref->data && i < m->count; i++) {
-		if (!m->views[i].able || !m->paths[i]->path->identity.referrals)
+		if (!m->views[i].able)
 			continue;
+		if (!m->paths[i]->path->identity.referrals) {
+			unknown = true;
+			continue;
+		}
 		ref->path = i;
 		ref->next_lba = 0;
 		ref->begun_ns = loop_now_ns(m->loop);
@@ -106,6 +111,8 @@ void mpio_referrals_refresh(struct mpio *m)
 		ask(m);
 		return;
 	}
+	if (unknown)
+		slice_map_clear(ref->map);
 	loop_timer_set(m->loop, &ref->timer, loop_now_ns(m->loop) + m->config.slice_refresh_ns);
 }
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
+#include "initiator/mpio/device.h"
 #include "initiator/mpio/host_load.h"
 #include "initiator/mpio/policy.h"
 #include "rig.h"
@@ -163,6 +164,40 @@ static void shares_are_as_the_policy_says(void **unused)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		spread(&cases[i]);
+}
+
+/* ---- ranks ---- */
+
+static void set_rank(struct rig *rig, unsigned path, unsigned rank)
+{
+	rig->mpio->paths[path]->rank = (uint8_t)rank;
+	mpio_view_refresh(rig->mpio, path);
+}
+
+/* Better access goes first, whatever the weights say, unless non-optimized paths count as good. */
+static void access_goes_before_weights(void **unused)
+{
+	static const uint64_t weights[] = {3, 1, 1, 0};
+
+	for (unsigned use = 0; use < 2; use++) {
+		struct mpio_config config = {.policy = policy("weighted-paths"),
+					     .weights = numbers(weights, PATHS),
+					     .use_non_optimized = use,
+					     .no_path_ns = NS_PER_S};
+		struct expected first = {.policy = "weighted-paths", .share = {1, 0, 0, 0}};
+		struct expected second = {
+		    .policy = "use-non-optimized", .share = {0, .5, .5, 0}, .tolerance = .01};
+		struct rig rig;
+
+		rig_open(&rig, &config, PATHS, 1);
+		rig_start(&rig);
+		set_rank(&rig, 1, MPIO_RANK_NON_OPTIMIZED);
+		set_rank(&rig, 2, MPIO_RANK_NON_OPTIMIZED);
+		set_rank(&rig, 3, MPIO_RANK_NON_OPTIMIZED | MPIO_RANK_DEGRADED);
+		run(rig.loop, rig.layer, 200, false);
+		check_shares(&rig, use ? &second : &first);
+		rig_close(&rig);
+	}
 }
 
 /* ---- what follows a loss ---- */
@@ -325,6 +360,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(shares_are_as_the_policy_says),
+	    cmocka_unit_test(access_goes_before_weights),
 	    cmocka_unit_test(standby_set_serves_while_no_primary_is_left),
 	    cmocka_unit_test(manual_failback_stays),
 	    cmocka_unit_test(units_of_a_host_share_their_queues),

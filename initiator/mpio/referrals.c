@@ -116,10 +116,12 @@ void mpio_referrals_refresh(struct mpio *m)
 	loop_timer_set(m->loop, &ref->timer, loop_now_ns(m->loop) + m->config.slice_refresh_ns);
 }
 
-/* INSPECT REFERRALS SENSE DESCRIPTORS: pages have moved. */
+/* INSPECT REFERRALS SENSE DESCRIPTORS: pages have moved; ASYMMETRIC ACCESS STATE CHANGED: their
+ * owners may be others. */
 void mpio_referrals_sense(struct mpio *m, const struct path_io *pio)
 {
-	if (pio->sense_key == 0x6 && pio->asc == 0x3f && pio->ascq == 0x15)
+	if (pio->sense_key == 0x6 &&
+	    ((pio->asc == 0x3f && pio->ascq == 0x15) || (pio->asc == 0x2a && pio->ascq == 0x06)))
 		mpio_referrals_refresh(m);
 }
 

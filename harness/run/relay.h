@@ -67,7 +67,7 @@ struct relay *relay_free(struct relay *relay); /* ends the thread and every conn
 int relay_add_line(struct relay *relay, struct relay_line **ret_line);
 /* For path_config.dial, ARG a struct relay_line: the loopback address that leads to PORTAL; PORTAL
  * itself when there is none to be had. */
-const char *relay_dial(void *line, const char *portal);
+const char *relay_dial(void *arg, const char *portal);
 /* Faults of one line may overlap; each that begins ends with the same FAULT, but RESET and CORRUPT,
  * which only begin. */
 int relay_set(struct relay_line *line, const struct relay_fault *fault, bool begin);

@@ -92,6 +92,6 @@ void relay_conn_reset(struct relay_conn *conn);
 /* What the line lets through may have changed. */
 void relay_conn_pump(struct relay_conn *conn);
 /* Frees connections that have ended; a task, so that nobody's memory goes away under his feet. */
-void relay_conn_bury(void *relay);
+void relay_conn_bury(void *arg); /* the relay */
 
 #endif

@@ -16,10 +16,11 @@
 #include "initiator/mpio/device.h"
 
 enum {
-	TRIES = 20,			  /* answers without states, one after another */
-	RETRY_NS = 20 * 1000 * 1000,	  /* after one that is no answer */
-	POLL_MIN_NS = 50 * 1000 * 1000,	  /* during a transition, doubling */
-	POLL_MAX_NS = 1000 * 1000 * 1000, /* ... and while no path is usable */
+	TRIES = 20,			    /* answers without states, one after another */
+	RETRY_NS = 20 * 1000 * 1000,	    /* after one that is no answer */
+	POLL_MIN_NS = 50 * 1000 * 1000,	    /* during a transition, doubling */
+	POLL_MAX_NS = 1000 * 1000 * 1000,   /* ... and while no path is usable */
+	POLL_WAITED_NS = 200 * 1000 * 1000, /* ... but I/O waits for one */
 	KEY_NOT_READY = 2,
 	KEY_ILLEGAL_REQUEST = 5,
 	KEY_UNIT_ATTENTION = 6,
@@ -93,9 +94,11 @@ static void set_poll(struct mpio *m)
 	if (a->unsupported)
 		return;
 	if (any_access(m, MPIO_TRANSITIONING) || m->usable_count == 0) {
-		a->poll_ns =
-		    MIN_OF(MAX_OF(a->poll_ns * 2, (uint64_t)POLL_MIN_NS), (uint64_t)POLL_MAX_NS);
-		ask_after(m, a->poll_ns);
+		uint64_t most_ns = mpio_waiting(m) ? POLL_WAITED_NS : POLL_MAX_NS;
+
+		a->poll_ns = MIN_OF(MAX_OF(a->poll_ns * 2, (uint64_t)POLL_MIN_NS), most_ns);
+		/* Not in step with an array that changes its mind at even times. */
+		ask_after(m, a->poll_ns - rng_below(&m->rng, a->poll_ns / 4 + 1));
 	} else {
 		a->poll_ns = 0;
 		if (m->config.alua_poll_ns)

@@ -18,15 +18,20 @@
 
 struct iscsi_fence {
 	struct iscsi_path *through;
+	const struct iscsi_path *victim; /* stays down, and stays, until done */
 	struct path_fence *fence;
 	struct iscsi_context *ctx;
 	struct loop_watch watch;
 	struct loop_timer deadline;
 	bool proved; /* logged in: the old session is gone */
+	bool again;  /* refused, but perhaps not without the security stage */
+	bool plain;  /* without the security stage */
 	bool over;
 	int status;
 	LIST_ENTRY(iscsi_fence) entry;
 };
+
+static int start(struct iscsi_fence *f);
 
 static void end(struct iscsi_fence *f)
 {
@@ -38,10 +43,11 @@ static void end(struct iscsi_fence *f)
 	f->over = true;
 	loop_watch_del(p->path.loop, &f->watch);
 	loop_timer_cancel(p->path.loop, &f->deadline);
-	if (iscsi_get_fd(f->ctx) >= 0 && !f->proved)
+	if (f->ctx && iscsi_get_fd(f->ctx) >= 0 && !f->proved)
 		(void)setsockopt(iscsi_get_fd(f->ctx), SOL_SOCKET, SO_LINGER, &linger,
 				 sizeof linger);
-	iscsi_destroy_context(f->ctx);
+	if (f->ctx)
+		iscsi_destroy_context(f->ctx);
 	LIST_REMOVE(f, entry);
 	p->fence_count--;
 	free(f);
@@ -68,6 +74,8 @@ static void logged_in(struct iscsi_context *ctx, int status, void *command_data,
 	if (f->over)
 		return;
 	if (status != SCSI_STATUS_GOOD) {
+		f->again = !f->plain && !f->victim->path.config.user &&
+			   login_wants_plain(login_status(iscsi_get_error(ctx)));
 		conclude(f, -ECONNREFUSED);
 		return;
 	}
@@ -89,6 +97,27 @@ static void connected(struct iscsi_context *ctx, int status, void *command_data,
 		conclude(f, -EPROTO);
 }
 
+/* The deadline stays: it is for both. */
+static int begin_again(struct iscsi_fence *f)
+{
+	uint64_t deadline_ns = f->deadline.deadline_ns;
+	int r = -ENOMEM;
+
+	loop_watch_del(f->through->path.loop, &f->watch);
+	loop_timer_cancel(f->through->path.loop, &f->deadline);
+	iscsi_destroy_context(f->ctx);
+	f->ctx = iscsi_create_context(f->victim->initiator);
+	f->plain = true;
+	f->over = f->again = false;
+	if (f->ctx)
+		r = start(f);
+	if (r == 0)
+		loop_timer_set(f->through->path.loop, &f->deadline, deadline_ns);
+	else
+		conclude(f, r);
+	return r;
+}
+
 static void on_ready(void *arg, uint32_t ready)
 {
 	struct iscsi_fence *f = arg;
@@ -101,7 +130,9 @@ static void on_ready(void *arg, uint32_t ready)
 		conclude(f, -ECONNREFUSED);
 	else if (iscsi_service(f->ctx, revents) < 0 || ready & (EPOLLHUP | EPOLLRDHUP))
 		conclude(f, -ECONNRESET);
-	if (f->over) {
+	if (f->over && f->again && begin_again(f) == 0) {
+		/* another context, another socket */
+	} else if (f->over) {
 		end(f);
 	} else {
 		wanted = iscsi_which_events(f->ctx);
@@ -123,14 +154,14 @@ static void on_deadline(void *arg)
 	iscsi_path_leave(p);
 }
 
-static int start(struct iscsi_fence *f, const struct iscsi_path *victim)
+static int start(struct iscsi_fence *f)
 {
 	struct iscsi_path *p = f->through;
 	struct loop *loop = p->path.loop;
 	int r;
 
 	/* The victim's name, ISID and credentials; all are copied by libiscsi. */
-	r = login_configure(f->ctx, &victim->path.config, !victim->plain);
+	r = login_configure(f->ctx, &f->victim->path.config, !f->plain);
 	if (r < 0)
 		return r;
 	if (iscsi_connect_async(f->ctx, login_address(&p->path.config, p->at_portal), connected,
@@ -165,9 +196,11 @@ int fence_begin(struct path *path, const struct path *victim, struct path_fence 
 	if (!f)
 		return -ENOMEM;
 	f->through = p;
+	f->victim = v;
+	f->plain = v->plain;
 	f->fence = fence;
 	f->ctx = iscsi_create_context(v->initiator);
-	r = f->ctx ? start(f, v) : -ENOMEM;
+	r = f->ctx ? start(f) : -ENOMEM;
 	if (r < 0) {
 		f->over = true;
 		if (f->ctx)

@@ -180,6 +180,9 @@ void session_lose_login(struct iscsi_path *p);	/* the target refused the login *
 enum path_detect session_detect(int error);	/* an errno of the network's */
 /* The status of a login response (class << 8 | detail) in libiscsi's ERROR; 0: another one. */
 unsigned login_status(const char *error);
+/* The target may have refused the security stage, which a login goes through to reinstate
+ * (login.c): it is tried again without. */
+bool login_wants_plain(unsigned status);
 /* What P was doing, as words for the end of a sentence. */
 const char *session_doing(const struct iscsi_path *p);
 /* Lets libiscsi read and write: the only way it is called.  Negative: it failed, P is lost. */

@@ -117,13 +117,17 @@ static void take_redirect(struct iscsi_path *p)
 	}
 }
 
+bool login_wants_plain(unsigned status)
+{
+	return status >> 8 == CLASS_INITIATOR && status != NO_SUCH_TARGET;
+}
+
 /* Refused, or cancelled because the connection ended. */
 static void login_failed(struct iscsi_path *p)
 {
 	unsigned status = login_status(iscsi_get_error(p->ctx));
 
-	if (status >> 8 == CLASS_INITIATOR && status != NO_SUCH_TARGET && !p->path.config.user &&
-	    p->lingers && !p->plain)
+	if (login_wants_plain(status) && !p->path.config.user && p->lingers && !p->plain)
 		p->plain = p->again = true;
 	else if (strstr(iscsi_get_error(p->ctx), "log in"))
 		session_lose_login(p);

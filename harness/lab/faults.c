@@ -443,6 +443,14 @@ static void check_fault(struct lab *lab, struct fault_config *fault)
 		cfg_hint(lab->cfg, "faults of paths work against any target");
 		return;
 	}
+	if (!lab->hosts.count &&
+	    (fault_is_of_network(fault->kind) || fault->kind == FAULT_RANDOM)) {
+		cfg_error_raw(lab->cfg, raw,
+			      "'%s' is a fault of hosts' paths, and the lab has no hosts",
+			      fault_kind_names[fault->kind]);
+		cfg_hint(lab->cfg, "for initiators of others: portal-silent, portal-down, ...");
+		return;
+	}
 	cfg_decode_raw(lab->cfg, raw, fault_schemas[fault->kind], &args);
 	resolve(lab, fault, &args);
 	check_schedule(lab, fault);

@@ -189,6 +189,7 @@ static void hit_link(const struct sim_lab *sim, struct sim_link *link,
 				   usual->jitter_ns + (begin ? fault->jitter_ns : 0));
 		break;
 	case FAULT_HALF_OPEN:
+	case FAULT_PORTAL_SILENT:
 		sim_link_stall(link, begin);
 		if (begin)
 			break;

@@ -269,6 +269,9 @@ static const struct {
      "'shortest' is longer than 'longest'"},
     {foreign_lab, "faults=[{at: 1s, path-reset: {host: h1, path: 0}, every: 1ms}]",
      "more than 10000 faults in one run"},
+    {preset_lab, "faults=[{at: 1s, black-hole: {member: m1}, for: 1s}]",
+     "'black-hole' is a fault of hosts' paths, and the lab has no hosts; for initiators of others: "
+     "portal-silent, portal-down, ..."},
     {small_lab, "faults=[{at: 1s, target-crash: {}, for: 1s}]",
      "member 'm1' loses its data with the target; give it store: {file: DIR}"},
     {small_lab, "faults=[{at: 1s, alua-flip: {}}]",

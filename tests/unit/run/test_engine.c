@@ -87,7 +87,8 @@ static int apply_fault(void *arg, const struct fault_config *fault, bool begin, 
 		rig->fault_at_ns[rig->fault_count++] = loop_now_ns(rig->loop);
 	for (unsigned v = 0; v < VOLUMES; v++)
 		for (unsigned p = 0; p < PATHS; p++) {
-			if (fault->kind != FAULT_ALL_PATHS_DOWN && fault->path != p)
+			if (fault->kind == FAULT_SCRUB ||
+			    (fault->kind != FAULT_ALL_PATHS_DOWN && fault->path != p))
 				continue;
 			memory_path_cut(rig->paths[v][p], begin);
 			if (fault->kind == FAULT_PATH_RESET)
@@ -306,6 +307,46 @@ static void faults_come_and_go_on_time(void **state)
 	rig_close(&rig);
 }
 
+/* Each loss knows the fault that it was lost to, when that began and when it ended; a second loss
+ * to a fault that lasts is counted from when the path was back. */
+static void losses_are_blamed_on_faults(void **state)
+{
+	static const char *const sets[] = {
+	    "faults=[{at: 3s, path-down: {host: h1, path: 1}, for: 2s}, "
+	    "{at: 4s, scrub: {member: m1}, for: 1s}, " /* takes no path */
+	    "{at: 7s, path-reset: {host: h1, path: 0}}]",
+	    "expect=[{failover-time: <= 10s}, {failback-time: <= 20s}]"};
+	const struct record *record;
+	struct rig rig;
+	uint64_t window_ns;
+	unsigned down = 0, reset = 0;
+
+	rig_open(&rig, sets, 2, NULL);
+	record = rig_run(&rig);
+	window_ns = record->window_start_ns;
+	for (unsigned i = 0; i < record->failover_count; i++) {
+		const struct record_failover *loss = &record->failovers[i];
+
+		assert_non_null(loss->fault);
+		if (loss->path == 1) {
+			assert_non_null(strstr(loss->fault, "path-down begins: h1 path 1"));
+			assert_int_equal(loss->at_ns[RECORD_FAULT], window_ns + 3 * NS_PER_S);
+			assert_int_equal(loss->fault_end_ns, window_ns + 5 * NS_PER_S);
+			assert_true(loss->at_ns[RECORD_UP_AGAIN] >= loss->fault_end_ns);
+			down++;
+		} else {
+			assert_non_null(strstr(loss->fault, "path-reset: h1 path 0"));
+			assert_int_equal(loss->at_ns[RECORD_FAULT], window_ns + 7 * NS_PER_S);
+			assert_int_equal(loss->fault_end_ns, loss->at_ns[RECORD_FAULT]);
+			reset++;
+		}
+	}
+	assert_true(down >= 1 && reset >= 1);
+	assert_status(record, "expect failover-time", VERDICT_PASS);
+	assert_status(record, "expect failback-time", VERDICT_PASS);
+	rig_close(&rig);
+}
+
 static void all_paths_gone_ends_the_run(void **state)
 {
 	static const char *const sets[] = {"faults=[{at: 3s, all-paths-down: {host: h1}}]"};
@@ -440,6 +481,7 @@ int main(void)
 	    cmocka_unit_test(a_good_run_passes),
 	    cmocka_unit_test(equal_seeds_give_equal_events),
 	    cmocka_unit_test(faults_come_and_go_on_time),
+	    cmocka_unit_test(losses_are_blamed_on_faults),
 	    cmocka_unit_test(all_paths_gone_ends_the_run),
 	    cmocka_unit_test(a_stopped_run_is_complete),
 	    cmocka_unit_test(silence_ends_at_the_drain_limit),

@@ -448,43 +448,39 @@ static void forget_verdicts(struct record *record)
 	record->verdict_count = 0;
 }
 
+static const struct {
+	/* of two losses, ms: fault, first success, fault's end, up again, first I/O */
+	uint64_t loss[2][5];
+	unsigned losses;
+	bool stuck; /* I/O of the last one has succeeded nowhere */
+	int failover, failback;
+} loss_cases[] = {
+    {{{0}}, 0, false, VERDICT_FAIL, VERDICT_FAIL},
+    {{{1000, 2000, 3000, 3100, 3200}}, 1, false, VERDICT_PASS, VERDICT_PASS},
+    {{{1000, 3001, 3000, 3100, 8001}}, 1, false, VERDICT_FAIL, VERDICT_FAIL},
+    /* Nothing was on its way; the policy sends nothing to the path that is back. */
+    {{{1000, 0, 3000, 3100, 0}}, 1, false, VERDICT_PASS, VERDICT_PASS},
+    /* Back before the fault was over. */
+    {{{1000, 2000, 3000, 2100, 2200}}, 1, false, VERDICT_PASS, VERDICT_PASS},
+    /* Never back. */
+    {{{1000, 2000, 3000, 0, 0}}, 1, false, VERDICT_PASS, VERDICT_FAIL},
+    {{{1000, 2000, 0, 0, 0}}, 1, false, VERDICT_PASS, VERDICT_FAIL},
+    {{{1000, 2000, 3000, 3100, 3200}, {5000, 0, 6000, 6100, 6200}},
+     2,
+     true,
+     VERDICT_FAIL,
+     VERDICT_PASS},
+    {{{1000, 2000, 3000, 3100, 3200}, {5000, 8000, 9000, 9100, 20000}},
+     2,
+     false,
+     VERDICT_FAIL,
+     VERDICT_FAIL},
+    /* One that no fault explains is told, not timed. */
+    {{{1000, 2000, 3000, 3100, 3200}, {0, 90000, 0, 0, 0}}, 2, false, VERDICT_PASS, VERDICT_PASS},
+};
+
 static void failovers_are_timed(void **state)
 {
-	static const struct {
-		/* of two losses, ms: fault, first success, fault's end, up again, first I/O */
-		uint64_t loss[2][5];
-		unsigned losses;
-		bool stuck; /* I/O of the last one has succeeded nowhere */
-		int failover, failback;
-	} loss_cases[] = {
-	    {{{0}}, 0, false, VERDICT_FAIL, VERDICT_FAIL},
-	    {{{1000, 2000, 3000, 3100, 3200}}, 1, false, VERDICT_PASS, VERDICT_PASS},
-	    {{{1000, 3001, 3000, 3100, 8001}}, 1, false, VERDICT_FAIL, VERDICT_FAIL},
-	    /* Nothing was on its way; the policy sends nothing to the path that is back. */
-	    {{{1000, 0, 3000, 3100, 0}}, 1, false, VERDICT_PASS, VERDICT_PASS},
-	    /* Back before the fault was over. */
-	    {{{1000, 2000, 3000, 2100, 2200}}, 1, false, VERDICT_PASS, VERDICT_PASS},
-	    /* Never back. */
-	    {{{1000, 2000, 3000, 0, 0}}, 1, false, VERDICT_PASS, VERDICT_FAIL},
-	    {{{1000, 2000, 0, 0, 0}}, 1, false, VERDICT_PASS, VERDICT_FAIL},
-	    {{{1000, 2000, 3000, 3100, 3200}, {5000, 0, 6000, 6100, 6200}},
-	     2,
-	     true,
-	     VERDICT_FAIL,
-	     VERDICT_PASS},
-	    {{{1000, 2000, 3000, 3100, 3200}, {5000, 8000, 9000, 9100, 20000}},
-	     2,
-	     false,
-	     VERDICT_FAIL,
-	     VERDICT_FAIL},
-	    /* One that no fault explains is told, not timed. */
-	    {{{1000, 2000, 3000, 3100, 3200}, {0, 90000, 0, 0, 0}},
-	     2,
-	     false,
-	     VERDICT_PASS,
-	     VERDICT_PASS},
-	};
-
 	for (size_t i = 0; i < ARRAY_SIZE(loss_cases); i++) {
 		struct expect_config expect[] = {
 		    {.key = "failover-time", .text = "<= 2s", .op = EXPECT_LE, .value = 2e9},

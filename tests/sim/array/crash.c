@@ -54,6 +54,8 @@ static struct crash {
 	struct crash_file files[FILES_MAX];
 	unsigned file_count;
 	struct kept *kept;
+	void (*told)(void *arg);
+	void *told_arg;
 } crash;
 
 /* ---- files ---- */
@@ -193,6 +195,8 @@ static void die(void)
 	if (crash.power)
 		lose_power();
 	keep_memory();
+	if (crash.told)
+		crash.told(crash.told_arg);
 	errno = EIO;
 }
 
@@ -363,6 +367,12 @@ void crash_disarm(void)
 bool crash_happened(void)
 {
 	return crash.dead;
+}
+
+void crash_tell(void (*fn)(void *arg), void *arg)
+{
+	crash.told = fn;
+	crash.told_arg = arg;
 }
 
 void crash_recover(void)

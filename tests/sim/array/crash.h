@@ -32,6 +32,8 @@ void crash_end(void);
 void crash_arm(uint64_t calls);
 void crash_disarm(void);
 bool crash_happened(void);
+/* Calls FN at the moment of a crash, from within the call that is the last; NULL: nobody. */
+void crash_tell(void (*fn)(void *arg), void *arg);
 /* After the array was closed: its files are as the crash left them. */
 void crash_recover(void);
 

@@ -11,6 +11,7 @@
 #include "target/controllers.h"
 #include "target/drive/faults.h"
 #include "target/scsi/alua.h"
+#include "tests/sim/array/crash.h"
 
 struct fault_type {
 	const char *name;
@@ -146,7 +147,23 @@ static bool stop_target(struct faults *faults, struct fault *fault)
 
 static void start_target(struct faults *faults, struct fault *fault)
 {
-	(void)world_start_target(faults->world);
+	if (!faults->world->target)
+		(void)world_start_target(faults->world);
+}
+
+static bool crash_target(struct faults *faults, struct fault *fault)
+{
+	if (!faults->world->dir[0] || !faults->world->target)
+		return false;
+	crash_arm(pick(faults, 1, 400));
+	return true;
+}
+
+static void end_crash(struct faults *faults, struct fault *fault)
+{
+	crash_disarm();
+	if (!faults->world->target)
+		start_target(faults, fault);
 }
 
 static void reset_done(struct path_fence *reset, int status)
@@ -330,6 +347,7 @@ static const struct fault_type kinds[] = {
     {"all stall", 3, stall_all, go_on_host},
     {"remap", 5, remap, map_back},
     {"target stops", 10, stop_target, start_target},
+    {"target crashes", 20, crash_target, end_crash},
     {"reset of a unit", 4, reset_unit, NULL},
     {"access", 14, flip_access, restore_access},
     {"controller", 4, fail_controller, return_controller},

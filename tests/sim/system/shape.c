@@ -94,6 +94,20 @@ static unsigned policy_count(void)
 	return count;
 }
 
+static uint64_t choose_no_path(struct world *world)
+{
+	switch (world_pick(world, 0, 7)) {
+	case 0:
+		return 0; /* fail */
+	case 1:
+		return MPIO_FOREVER;
+	case 2:
+		return ms(world, 1, 200);
+	default:
+		return ms(world, 1000, 30000);
+	}
+}
+
 void device_shape(struct device *device, const struct mpio_config *preset)
 {
 	struct world *world = device->world;
@@ -103,7 +117,7 @@ void device_shape(struct device *device, const struct mpio_config *preset)
 	config->policy = (int)world_pick(world, 0, policy_count() - 1);
 	config->rr_ios = world_pick(world, 1, 4);
 	config->preferred_path = world_pick(world, 0, 3);
-	config->no_path_ns = world_pick(world, 0, 3) ? ms(world, 1000, 30000) : ms(world, 0, 200);
+	config->no_path_ns = choose_no_path(world);
 	config->reconnect_min_ns = ms(world, 10, 300);
 	config->reconnect_max_ns = config->reconnect_min_ns + ms(world, 0, 4000);
 	config->keepalive_ns = ms(world, 100, 1500);
@@ -117,10 +131,12 @@ void device_shape(struct device *device, const struct mpio_config *preset)
 	config->fence = MPIO_FENCE_STRICT;
 	if (world->life_ns > 0 && world_pick(world, 0, 2))
 		config->fence = MPIO_FENCE_RESET;
-	if (world->mutant == MUTANT_NO_FENCE)
+	if (world->mutant == WRAP_NO_FENCE)
 		config->fence = MPIO_FENCE_NONE;
 	config->fence_limit = world_pick(world, 0, 2) ? 8192 : 24;
 	config->alua_explicit = world_pick(world, 0, 1);
 	config->alua_poll_ns = ms(world, 500, 10000);
+	config->marginal_errors = world_pick(world, 0, 4);
+	config->marginal_forget_ns = ms(world, 500, 20000);
 	config->failback_delay_ns = world_pick(world, 0, 1) ? ms(world, 0, 3000) : 0;
 }

@@ -29,7 +29,7 @@ enum { FAULTS_LEAST = 3, FAULTS_MOST = 16, RUN_TWICE = 3 };
 #define RECOVERY_NS (600 * NS_PER_S)
 
 struct totals {
-	uint64_t requests, errors, faults, losses;
+	uint64_t requests, errors, faults, losses, crashes;
 	uint64_t hash; /* of the last seed */
 };
 
@@ -124,7 +124,7 @@ static bool run_seed(const struct seeds *seeds, uint64_t seed, struct totals *to
 
 	if (world)
 		world->trace = seeds->trace;
-	if (!world || !world_make(world, seed, (enum mutant)seeds->mutant, seeds->dir) ||
+	if (!world || !world_make(world, seed, (enum wrap_mutant)seeds->mutant, seeds->dir) ||
 	    !faults_init(&faults, world)) {
 		fprintf(stderr, "system_seeds: cannot prepare seed %llu: %s\n",
 			(unsigned long long)seed, world ? world->fault : "no memory");
@@ -141,6 +141,7 @@ static bool run_seed(const struct seeds *seeds, uint64_t seed, struct totals *to
 	totals->requests += world->requests;
 	totals->errors += world->errors;
 	totals->losses += world->losses;
+	totals->crashes += world->crashes;
 	totals->faults += faults.count;
 	totals->hash = world->hash;
 	if (seeds->verbose)
@@ -217,9 +218,10 @@ int main(int argc, char **argv)
 		       (unsigned long long)noticed, mutant_names[seeds.mutant]);
 		return noticed ? 0 : 1;
 	}
-	printf("%llu seeds, %llu requests, %llu errors, %llu faults, %llu losses of paths: held\n",
+	printf("%llu seeds, %llu requests, %llu errors, %llu faults, %llu losses of paths, "
+	       "%llu crashes: held\n",
 	       (unsigned long long)seeds.count, (unsigned long long)totals.requests,
 	       (unsigned long long)totals.errors, (unsigned long long)totals.faults,
-	       (unsigned long long)totals.losses);
+	       (unsigned long long)totals.losses, (unsigned long long)totals.crashes);
 	return 0;
 }

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "target/iscsi/server.h"
+#include "tests/sim/array/crash.h"
 
 #define SETTLE_NS (60 * NS_PER_S)
 
@@ -53,9 +54,35 @@ void world_note(struct world *world, uint64_t what)
 	    (world->hash ^ what ^ loop_now_ns(world->loop)) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* From the moment of a crash on nobody hears of the target any more. */
+static void on_crash(void *arg)
+{
+	struct world *world = arg;
+
+	for (unsigned i = 0; i < world->link_count; i++)
+		sim_link_stall_lane(world->links[i].link, SIM_TO_INITIATOR, true);
+}
+
+/* The process is gone: its connections are reset. */
+static void take_down(struct world *world)
+{
+	world_trace(world, "THE TARGET HAS CRASHED");
+	world->crashes++;
+	for (unsigned i = 0; i < world->link_count; i++)
+		sim_link_cut(world->links[i].link, true);
+	world_stop_target(world);
+	crash_recover();
+	for (unsigned i = 0; i < world->link_count; i++) {
+		sim_link_stall(world->links[i].link, false);
+		sim_link_cut(world->links[i].link, false);
+	}
+}
+
 void world_pass(struct world *world, uint64_t ns)
 {
 	(void)loop_run_until(world->loop, loop_now_ns(world->loop) + ns);
+	if (world->dir[0] && crash_happened())
+		take_down(world);
 }
 
 /* ---- the target ---- */
@@ -154,6 +181,9 @@ bool world_start_target(struct world *world)
 	const struct lab *lab = world->lab;
 	struct err err = {0};
 
+	crash_disarm();
+	if (crash_happened()) /* in the middle of its orderly end */
+		crash_recover();
 	if (target_start_inside(world->loop, &lab->group, lab->name, lab->seed, &world->target,
 				&err) < 0) {
 		world_fault(world, "the target does not start: %s", err.what);
@@ -277,6 +307,7 @@ static bool add_device(struct world *world, unsigned host, unsigned volume, bool
 					   world->seed + device->index, &device->mpio) < 0)
 		return false;
 	world->device_count++;
+	mpio_share_loads(device->mpio, world->loads[host]);
 	mpio_on_event(device->mpio, on_event, device);
 	for (unsigned i = 0; i < world->portal_count; i++)
 		if (!add_path(device, i, i))
@@ -291,6 +322,9 @@ static bool add_hosts(struct world *world)
 	unsigned volumes = (unsigned)world->lab->group.volumes.count;
 
 	for (unsigned h = 0; h < hosts; h++)
+		if (host_load_new(&world->loads[h]) < 0)
+			return false;
+	for (unsigned h = 0; h < hosts; h++)
 		for (unsigned p = 0; p < world->portal_count; p++)
 			if (!world_add_link(world, h, p))
 				return false;
@@ -301,7 +335,7 @@ static bool add_hosts(struct world *world)
 	       add_device(world, 1, 0, true);
 }
 
-bool world_make(struct world *world, uint64_t seed, enum mutant mutant, const char *parent)
+bool world_make(struct world *world, uint64_t seed, enum wrap_mutant mutant, const char *parent)
 {
 	world->seed = seed;
 	world->mutant = mutant;
@@ -315,6 +349,8 @@ bool world_make(struct world *world, uint64_t seed, enum mutant mutant, const ch
 			 (unsigned long long)seed, (int)getpid());
 		if (mkdir(world->dir, 0700))
 			return false;
+		crash_begin(world->dir, seed, false, MUTANT_NONE);
+		crash_tell(on_crash, world);
 	}
 	return loop_new_virtual(0, &world->loop) == 0 && world_shape(world) &&
 	       world_start_target(world) && add_hosts(world);
@@ -366,12 +402,16 @@ void world_remove(struct world *world)
 		mpio_free(world->devices[i].mpio);
 		load_done(&world->devices[i]);
 	}
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		host_load_free(world->loads[i]);
 	if (world->target)
 		world_stop_target(world);
 	for (unsigned i = 0; i < world->link_count; i++)
 		sim_link_free(world->links[i].link);
 	lab_free(world->lab);
 	loop_free(world->loop);
-	if (world->dir[0])
+	if (world->dir[0]) {
+		crash_end();
 		remove_tree(world->dir);
+	}
 }

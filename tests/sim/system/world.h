@@ -9,7 +9,7 @@
 
 #include "harness/lab/lab.h"
 #include "harness/sim/sim.h"
-#include "initiator/mpio/mpio.h"
+#include "initiator/mpio/host_load.h"
 #include "target/target.h"
 #include "tests/sim/array/shadow.h"
 #include "tests/sim/system/wrap.h"
@@ -82,12 +82,13 @@ struct impostor {
 struct world {
 	uint64_t seed;
 	struct rng rng;
-	enum mutant mutant;
+	enum wrap_mutant mutant;
 	char dir[128]; /* of the file stores, "": drives in memory */
 	struct lab *lab;
 	struct loop *loop;
 	struct target *target; /* NULL while it is down */
 	struct impostor impostor;
+	struct host_load *loads[WORLD_HOSTS];
 	uint64_t life_ns; /* of what a network holds back; 0: without end */
 	struct net_link links[WORLD_LINKS];
 	unsigned link_count, portal_count;
@@ -97,16 +98,17 @@ struct world {
 	bool load; /* requests are made */
 	bool calm; /* faults are over, and what they have done: errors count */
 	struct wrap_trouble trouble;
-	uint64_t requests, errors, losses, fences;
+	uint64_t requests, errors, losses, crashes;
 	uint64_t hash; /* of all that has happened and when: equal seeds, equal hashes */
 	bool trace;
 	char fault[400]; /* what went wrong, "": nothing so far */
 };
 
-bool world_make(struct world *world, uint64_t seed, enum mutant mutant, const char *parent);
+bool world_make(struct world *world, uint64_t seed, enum wrap_mutant mutant, const char *parent);
 void world_remove(struct world *world);
 bool world_connect(struct world *world);
-/* The target goes and comes back, with what its stores hold. */
+/* The target goes and comes back, with what its stores hold.  It goes by itself, and is taken
+ * down in world_pass, when crash.h has been armed. */
 void world_stop_target(struct world *world);
 bool world_start_target(struct world *world);
 bool world_add_link(struct world *world, unsigned host, unsigned portal);

@@ -92,8 +92,7 @@ static void wrap_submit(struct path *path, struct path_io *pio)
 		refuse(wrap, pio);
 		return;
 	}
-	if (wrap->mutant == MUTANT_DOUBLE_DONE &&
-	    rng_below(&trouble->rng, DOUBLE_DONE_ONE_IN) == 0) {
+	if (wrap->mutant == WRAP_DOUBLE_DONE && rng_below(&trouble->rng, DOUBLE_DONE_ONE_IN) == 0) {
 		wrap->doubled = pio;
 		loop_task_queue(path->loop, &wrap->later);
 	}
@@ -104,7 +103,7 @@ static int wrap_connect(struct path *path)
 {
 	struct wrap *wrap = wrap_of(path);
 
-	if (wrap->mutant == MUTANT_NO_TEARDOWN)
+	if (wrap->mutant == WRAP_NO_TEARDOWN)
 		path->config.isid_qualifier += 1000;
 	return wrap->ops->connect(path);
 }
@@ -121,7 +120,7 @@ static int wrap_fence(struct path *path, const struct path *victim, struct path_
 {
 	struct wrap *wrap = wrap_of(path);
 
-	if (wrap->mutant == MUTANT_EARLY_FENCE || wrap->mutant == MUTANT_NO_TEARDOWN)
+	if (wrap->mutant == WRAP_EARLY_FENCE || wrap->mutant == WRAP_NO_TEARDOWN)
 		return prove(wrap, fence);
 	return wrap->ops->fence(path, victim, fence);
 }
@@ -130,7 +129,7 @@ static int wrap_reset_unit(struct path *path, struct path_fence *fence)
 {
 	struct wrap *wrap = wrap_of(path);
 
-	if (wrap->mutant == MUTANT_EARLY_FENCE)
+	if (wrap->mutant == WRAP_EARLY_FENCE)
 		return prove(wrap, fence);
 	return wrap->ops->reset_unit(path, fence);
 }
@@ -167,7 +166,7 @@ static void on_event(void *arg, struct path *path, enum path_event event, const 
 
 	if (event == PATH_EVENT_DOWN)
 		end_refused(wrap); /* everything has ended before that */
-	if (event == PATH_EVENT_UP && wrap->mutant == MUTANT_NO_IDENTITY) {
+	if (event == PATH_EVENT_UP && wrap->mutant == WRAP_NO_IDENTITY) {
 		if (!wrap->identified)
 			wrap->identity = path->identity;
 		wrap->identified = true;
@@ -176,7 +175,7 @@ static void on_event(void *arg, struct path *path, enum path_event event, const 
 	wrap->event(wrap->arg, path, event, why);
 }
 
-void wrap_begin(struct wrap *wrap, struct path *path, enum mutant mutant,
+void wrap_begin(struct wrap *wrap, struct path *path, enum wrap_mutant mutant,
 		struct wrap_trouble *trouble)
 {
 	static const struct path_ops ops = {

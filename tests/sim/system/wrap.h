@@ -10,14 +10,14 @@
 #include "base/rng.h"
 #include "initiator/path/path.h"
 
-enum mutant {
-	MUTANT_NONE,
-	MUTANT_NO_FENCE,    /* lost writes are re-issued and forgotten */
-	MUTANT_NO_TEARDOWN, /* a new login leaves the old session alone */
-	MUTANT_EARLY_FENCE, /* proofs that a session is dead come without asking the target */
-	MUTANT_NO_IDENTITY, /* whatever unit is there counts as the right one */
-	MUTANT_DOUBLE_DONE, /* one of many I/Os ends twice */
-	MUTANT_COUNT,
+enum wrap_mutant {
+	WRAP_NONE,
+	WRAP_NO_FENCE,	  /* lost writes are re-issued and forgotten */
+	WRAP_NO_TEARDOWN, /* a new login leaves the old session alone */
+	WRAP_EARLY_FENCE, /* proofs that a session is dead come without asking the target */
+	WRAP_NO_IDENTITY, /* whatever unit is there counts as the right one */
+	WRAP_DOUBLE_DONE, /* one of many I/Os ends twice */
+	WRAP_COUNT,
 };
 extern const char *const mutant_names[];
 
@@ -32,7 +32,7 @@ struct wrap {
 	const struct path_ops *ops; /* the real ones */
 	void (*event)(void *arg, struct path *path, enum path_event event, const char *why);
 	void *arg;
-	enum mutant mutant;
+	enum wrap_mutant mutant;
 	struct wrap_trouble *trouble;
 	bool identified;
 	struct path_identity identity;
@@ -43,7 +43,7 @@ struct wrap {
 };
 
 /* Before the path is given to MPIO, and after that. */
-void wrap_begin(struct wrap *wrap, struct path *path, enum mutant mutant,
+void wrap_begin(struct wrap *wrap, struct path *path, enum wrap_mutant mutant,
 		struct wrap_trouble *trouble);
 void wrap_events(struct wrap *wrap);
 

@@ -5,6 +5,7 @@
 #include "tests/sim/system/faults.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "target/array/member_gate.h"
@@ -359,10 +360,23 @@ static const struct fault_type kinds[] = {
 
 /* ---- begin and end ---- */
 
+/* Mutants of the fence show where writes are held up. */
+static const struct fault_type *favourite(enum wrap_mutant mutant)
+{
+	const char *name = mutant == WRAP_NO_IDENTITY ? "remap" : "stall";
+	const struct fault_type *kind = kinds;
+
+	while (strcmp(kind->name, name) != 0)
+		kind++;
+	return kind;
+}
+
 static const struct fault_type *choose(struct faults *faults)
 {
 	uint64_t all = 0, at;
 
+	if (faults->world->mutant && pick(faults, 0, 1))
+		return favourite(faults->world->mutant);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		all += kinds[i].share;
 	at = pick(faults, 0, all - 1);
@@ -376,8 +390,9 @@ static const struct fault_type *choose(struct faults *faults)
 static uint64_t choose_duration(struct faults *faults)
 {
 	static const uint64_t most_ms[] = {300, 300, 300, 3000, 3000, 12000};
+	uint64_t least = faults->world->mutant ? 3 : 0;
 
-	return pick(faults, 1, most_ms[pick(faults, 0, ARRAY_SIZE(most_ms) - 1)]) * NS_PER_MS;
+	return pick(faults, 1, most_ms[pick(faults, least, ARRAY_SIZE(most_ms) - 1)]) * NS_PER_MS;
 }
 
 void faults_begin(struct faults *faults)

@@ -342,7 +342,8 @@ bool world_make(struct world *world, uint64_t seed, enum wrap_mutant mutant, con
 	world->next_id = 1;
 	rng_init(&world->rng, seed, rng_stream_of("system"));
 	rng_init(&world->trouble.rng, seed, rng_stream_of("trouble"));
-	if (world_pick(world, 0, 2))
+	/* Mutants of the fence show best where bytes are kept for long. */
+	if (world_pick(world, 0, 2) && mutant == WRAP_NONE)
 		world->life_ns = world_pick(world, 100, 2000) * NS_PER_MS;
 	if (world_pick(world, 0, 3) == 0) {
 		snprintf(world->dir, sizeof world->dir, "%s/system-%llx-%d", parent,

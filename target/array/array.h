@@ -142,7 +142,9 @@ struct raid_config {
 	 * missed is acknowledged, of each drive that joins them; NULL where nothing persists. */
 	uint64_t stale_mask;
 	void (*stale)(void *arg, unsigned drive);
-	void *stale_arg;
+	/* Told when an update failed half-way: dirty_unit finds its place, until it is mended. */
+	void (*dirty)(void *arg);
+	void *stale_arg; /* of both */
 	/* Where updates are noted before they go to the drives, so that none is left half-way by a
 	 * crash (no write hole); NULL where nothing outlives the process.  The set recovers from it
 	 * when it is opened. */

@@ -168,6 +168,13 @@ static void member_stale(void *arg, unsigned slot)
 		sweep_slot_stale(member->sweep, slot);
 }
 
+static void member_dirty(void *arg)
+{
+	struct member *member = arg;
+	if (member->sweep)
+		sweep_dirty(member->sweep);
+}
+
 /* ---- background work ---- */
 
 static int member_assign(void *arg, unsigned slot, unsigned drive)
@@ -306,6 +313,7 @@ static int open_set(struct loop *loop, struct member *member, const struct membe
 	    .chunk_bytes = config->chunk_bytes,
 	    .stale_mask = member->stale_mask,
 	    .stale = member_stale,
+	    .dirty = member_dirty,
 	    .stale_arg = member,
 	    .journal = member->raid_journal.memory ? &member->raid_journal : NULL,
 	    .spared_mask = spared_mask,

@@ -40,6 +40,7 @@ int raid_set_init(struct raid_set *set, const struct raid_ops *level,
 	set->chunk_bytes = config->chunk_bytes;
 	set->stale_mask = config->stale_mask;
 	set->stale = config->stale;
+	set->dirty = config->dirty;
 	set->stale_arg = config->stale_arg;
 	part_pool_init(&set->parts);
 	return 0;

@@ -28,6 +28,7 @@ struct raid_set {
 	uint64_t stale_mask;
 	uint64_t filling_mask; /* stale ones that are being rebuilt: they take every update */
 	void (*stale)(void *arg, unsigned drive);
+	void (*dirty)(void *arg);
 	void *stale_arg;
 	struct part_pool parts;
 };

@@ -77,6 +77,8 @@ static void write_judge(struct stripe_op *op)
 	if (!stripe_keep(op, status))
 		stripe_marks_set(&set->marks, op->at.stripe, true,
 				 stripe_lost(&set->marks, op->at.stripe));
+	if (set->set.dirty)
+		set->set.dirty(set->set.stale_arg);
 	stripe_op_end(op, status);
 }
 

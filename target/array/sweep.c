@@ -410,6 +410,7 @@ static void sweep_turn(void *arg)
 		} while (sweep->slots[i].step != before);
 	}
 	sweep_scrub_turn(sweep);
+	sweep_dirty_turn(sweep);
 	sweep_pump(sweep);
 	uint64_t now = sweep_now(sweep);
 	for (unsigned i = 0; i < config->slot_count; i++)
@@ -486,6 +487,9 @@ int sweep_open(const struct sweep_config *config, struct sweep **ret_sweep)
 		sweep->scrub_due_ns =
 		    config->scrub_every_ns ? sweep_now(sweep) + config->scrub_every_ns : 0;
 		sweep_wake(sweep, 0);
+		if (config->ops->dirty_unit &&
+		    config->ops->dirty_unit(config->set, 0) != UINT64_MAX)
+			sweep_dirty(sweep);
 	}
 	*ret_sweep = sweep;
 	return 0;

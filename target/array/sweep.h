@@ -129,5 +129,8 @@ struct sweep *sweep_close(struct sweep *sweep);
 void sweep_drive_changed(struct sweep *sweep, unsigned index);
 /* The set tells that SLOT missed an update.  May be called from within the set. */
 void sweep_slot_stale(struct sweep *sweep, unsigned slot);
+/* An update of the set failed half-way: its place is looked at after a while, and again, ever more
+ * seldom, until it is mended.  May be called from within the set. */
+void sweep_dirty(struct sweep *sweep);
 
 #endif

@@ -70,6 +70,8 @@ struct sweep {
 	uint64_t turn_bytes;
 	uint64_t rebuilds;
 	uint64_t dirty_from; /* units from here on are asked for dirty ones, UINT64_MAX: none */
+	uint64_t dirty_due_ns,
+	    dirty_wait_ns; /* when they are looked at again, 0: not; after that */
 	uint64_t spares_used;
 	/* scrub */
 	struct scrub_progress scrub;
@@ -108,6 +110,7 @@ bool sweep_is_whole(const struct sweep *sweep);
 void sweep_wake(struct sweep *sweep, uint64_t at_ns);
 /* Starts units for as long as window and rate allow. */
 void sweep_pump(struct sweep *sweep);
+void sweep_dirty_turn(struct sweep *sweep); /* looks at dirty units again when it is time */
 /* The slot that is served first, or NULL. */
 struct sweep_slot *sweep_first_rebuild(const struct sweep *sweep);
 /* From UNIT on, the first one that holds anything in use; unit_count: none. */

@@ -16,6 +16,9 @@ enum {
 	MARK_NS = 1000000000,
 };
 
+#define DIRTY_WAIT_NS	  (5 * NS_PER_S)
+#define DIRTY_WAIT_MAX_NS (640 * NS_PER_S)
+
 /* ---- the meter ---- */
 
 void sweep_meter_start(struct sweep_meter *meter, uint64_t now_ns)
@@ -168,6 +171,33 @@ static bool dirty_start(struct sweep *sweep)
 		return false;
 	unit_start(sweep, RAID_UNIT_VERIFY, 0, unit, 0);
 	return true;
+}
+
+void sweep_dirty(struct sweep *sweep)
+{
+	if (sweep->dirty_due_ns || !sweep->config.ops->dirty_unit)
+		return;
+	sweep->dirty_wait_ns = DIRTY_WAIT_NS;
+	sweep->dirty_due_ns = sweep_now(sweep) + DIRTY_WAIT_NS;
+	sweep_wake(sweep, sweep->dirty_due_ns);
+}
+
+void sweep_dirty_turn(struct sweep *sweep)
+{
+	uint64_t now = sweep_now(sweep);
+
+	if (!sweep->dirty_due_ns)
+		return;
+	if (now >= sweep->dirty_due_ns) {
+		sweep->dirty_from = 0;
+		sweep->dirty_wait_ns = MIN_OF(2 * sweep->dirty_wait_ns, DIRTY_WAIT_MAX_NS);
+		sweep->dirty_due_ns =
+		    sweep->config.ops->dirty_unit(sweep->config.set, 0) == UINT64_MAX
+			? 0
+			: now + sweep->dirty_wait_ns;
+	}
+	if (sweep->dirty_due_ns)
+		sweep_wake(sweep, sweep->dirty_due_ns);
 }
 
 static bool start_one(struct sweep *sweep)

@@ -381,6 +381,43 @@ static void parity_degraded(void **state)
 	loop_over(CALL_WRITE, 0, true);
 }
 
+/* Nobody has to ask: what failed half-way is done when there is space again. */
+static void done_later(void **state)
+{
+	const struct raid_ops *ops = raid_find("raid5");
+	uint8_t data[BLOCK_BYTES];
+	struct err err = {0};
+
+	raid = "raid5";
+	drives = 3;
+	memset(acknowledged, 0, sizeof acknowledged);
+	memset(maybe, 0, sizeof maybe);
+	describe();
+	vfs = &faulty;
+	fault = (struct fault){.call = CALL_WRITE, .error = ENOSPC, .at = UINT32_MAX};
+	if (lab_open(&lab, &err))
+		fail_msg("%s", err.what);
+	struct member *member = group_member_at(lab.open, 0);
+	assert_int_equal(submit(IO_WRITE, 0, 1), 0);
+	hush(true);
+	drive_set_failed(member_drive(member, 0), true);
+	fault = (struct fault){.call = CALL_WRITE, .error = ENOSPC, .for_ever = true, .at = 1};
+	assert_int_equal(submit(IO_WRITE, 0, 2), -EIO);
+	assert_int_equal(ops->dirty_unit(member->raid, 0), 0);
+	/* It is there for those who read, whatever the drives have. */
+	assert_int_equal(lab_io(&lab, "a", IO_READ, place_of(0), data, sizeof data), 0);
+	assert_int_equal(data[0], 2);
+	assert_int_equal(loop_run_until(lab.loop, loop_now_ns(lab.loop) + 60 * NS_PER_S), 0);
+	assert_int_equal(ops->dirty_unit(member->raid, 0), 0);
+	fault = (struct fault){.call = CALL_WRITE, .at = UINT32_MAX};
+	assert_int_equal(loop_run_until(lab.loop, loop_now_ns(lab.loop) + 120 * NS_PER_S), 0);
+	hush(false);
+	assert_true(ops->dirty_unit(member->raid, 0) == UINT64_MAX);
+	acknowledged[0] = 2;
+	verify();
+	lab_close(&lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +428,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(space, setup, teardown),
 	    cmocka_unit_test_setup_teardown(parity, setup, teardown),
 	    cmocka_unit_test_setup_teardown(parity_degraded, setup, teardown),
+	    cmocka_unit_test_setup_teardown(done_later, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("store_faults", tests, NULL, NULL);
 }

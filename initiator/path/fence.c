@@ -28,7 +28,7 @@ struct iscsi_fence {
 	bool plain;  /* without the security stage */
 	bool over;
 	int status;
-	LIST_ENTRY(iscsi_fence) entry;
+	struct iscsi_fence **place; /* among the path's */
 };
 
 static int start(struct iscsi_fence *f);
@@ -48,8 +48,7 @@ static void end(struct iscsi_fence *f)
 				 sizeof linger);
 	if (f->ctx)
 		iscsi_destroy_context(f->ctx);
-	LIST_REMOVE(f, entry);
-	p->fence_count--;
+	*f->place = NULL;
 	free(f);
 	fence->done(fence, status);
 }
@@ -176,11 +175,19 @@ static int start(struct iscsi_fence *f)
 	return 0;
 }
 
+static struct iscsi_fence **free_place(struct iscsi_path *p)
+{
+	for (unsigned i = 0; i < PATH_FENCES_MAX; i++)
+		if (!p->fences[i])
+			return &p->fences[i];
+	return NULL;
+}
+
 int fence_begin(struct path *path, const struct path *victim, struct path_fence *fence)
 {
 	struct iscsi_path *p = container_of(path, struct iscsi_path, path);
 	const struct iscsi_path *v = container_of(victim, struct iscsi_path, path);
-	struct iscsi_fence *f;
+	struct iscsi_fence **place, *f;
 	int r;
 
 	assert(victim->ops == path->ops && victim != path);
@@ -190,12 +197,14 @@ int fence_begin(struct path *path, const struct path *victim, struct path_fence 
 		return -EALREADY; /* its own login is the same proof, or it is up */
 	if (strcmp(p->target, v->target) != 0)
 		return -EINVAL;
-	if (p->fence_count >= PATH_FENCES_MAX)
+	place = free_place(p);
+	if (!place)
 		return -EBUSY;
 	f = calloc(1, sizeof *f);
 	if (!f)
 		return -ENOMEM;
 	f->through = p;
+	f->place = place;
 	f->victim = v;
 	f->plain = v->plain;
 	f->fence = fence;
@@ -208,16 +217,17 @@ int fence_begin(struct path *path, const struct path *victim, struct path_fence 
 		free(f);
 		return r;
 	}
-	LIST_INSERT_HEAD(&p->fences, f, entry);
-	p->fence_count++;
+	*place = f;
 	return 0;
 }
 
 void fence_cancel_all(struct iscsi_path *p)
 {
-	struct iscsi_fence *f;
+	for (unsigned i = 0; i < PATH_FENCES_MAX; i++) {
+		struct iscsi_fence *f = p->fences[i];
 
-	while ((f = LIST_FIRST(&p->fences))) {
+		if (!f)
+			continue;
 		conclude(f, -ECANCELED);
 		end(f);
 	}

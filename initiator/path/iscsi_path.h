@@ -147,8 +147,7 @@ struct iscsi_path {
 	struct iscsi_manage manage;
 	bool aborting; /* libiscsi lets go of commands that have been aborted */
 
-	LIST_HEAD(, iscsi_fence) fences;
-	unsigned fence_count;
+	struct iscsi_fence *fences[PATH_FENCES_MAX]; /* NULL: free */
 
 	struct iscsi_probe probe;
 };

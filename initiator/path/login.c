@@ -89,12 +89,12 @@ int login_configure(struct iscsi_context *ctx, const struct path_config *c, bool
 
 static bool same_host(const struct sockaddr *a, const struct sockaddr *b)
 {
-	if (a->sa_family == AF_INET6)
-		return memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
-			      &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
-			      sizeof(struct in6_addr)) == 0;
-	return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr ==
-	       ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+	bool six = a->sa_family == AF_INET6;
+	size_t at =
+	    six ? offsetof(struct sockaddr_in6, sin6_addr) : offsetof(struct sockaddr_in, sin_addr);
+
+	return memcmp((const char *)a + at, (const char *)b + at,
+		      six ? sizeof(struct in6_addr) : sizeof(struct in_addr)) == 0;
 }
 
 static void take_redirect(struct iscsi_path *p)
@@ -167,7 +167,7 @@ void login_link_lost(struct link_watch_entry *entry, const char *interface)
 /* A connection within this host does not depend on any link. */
 static void watch_link(struct iscsi_path *p)
 {
-	struct sockaddr_storage local, remote;
+	struct sockaddr_storage local = {0}, remote = {0};
 	socklen_t local_size = sizeof local, remote_size = sizeof remote;
 	struct sockaddr *here = (struct sockaddr *)&local, *there = (struct sockaddr *)&remote;
 

@@ -207,9 +207,9 @@ static inline void path_command(struct path *path, struct path_command *command)
 /* One more login through PATH's portal (the one it is really connected to) with VICTIM's name and
  * ISID and TSIH 0: session reinstatement (RFC 7143 6.3.5).  When it has succeeded the target has
  * ended VICTIM's old session and its tasks; it logs out again before done.  Needs PATH up and both
- * portals in one target portal group; VICTIM is down and stays so until done.  Takes at most
- * the login timeout; path_disconnect and path_free of PATH end it with -ECANCELED, a loss of
- * PATH's own login does not end it. */
+ * portals in one target portal group; VICTIM is down and stays so, and stays, until done.  Takes
+ * at most the login timeout; path_disconnect and path_free of PATH end it with -ECANCELED, a loss
+ * of PATH's own login does not end it. */
 static inline int path_fence(struct path *path, const struct path *victim, struct path_fence *fence)
 {
 	return path->ops->fence ? path->ops->fence(path, victim, fence) : -EOPNOTSUPP;

@@ -189,7 +189,7 @@ static void fences_that_do_not_begin(void **unused)
 }
 
 /* The fence's login is its own: the loss of the path it began on does not end it; and the path may
- * be freed when it is done, the victim before. */
+ * be freed when it is done. */
 static void fence_outlives_login(void **unused)
 {
 	struct fence_rig f;
@@ -198,7 +198,6 @@ static void fence_outlives_login(void **unused)
 	f.proof.frees = &f.rig.owner;
 	assert_int_equal(begin(&f), 0);
 	peer_drop(&f.rig.peer, true);
-	f.victim.path = path_free(f.victim.path);
 	expect(&f, 0);
 	assert_null(f.rig.owner.path);
 	assert_int_equal(f.second.logouts, 1);

@@ -51,6 +51,11 @@ uint64_t loop_wall_ns(const struct loop *loop)
 	return loop->ops->wall_ns(loop);
 }
 
+void loop_gather(struct loop *loop)
+{
+	loop->gathers = true;
+}
+
 bool loop_is_virtual(const struct loop *loop)
 {
 	return loop->ops->is_virtual;

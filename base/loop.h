@@ -90,6 +90,10 @@ int loop_run(struct loop *loop);
 /* As loop_run, but returns at the latest when the clock has reached DEADLINE_NS, where the virtual
  * clock then stands even if nothing was left to happen; what is due at DEADLINE_NS runs. */
 int loop_run_until(struct loop *loop, uint64_t deadline_ns);
+/* From now on a turn that brought events of some descriptors asks for those of the others before it
+ * goes on to its tasks: for an end that asks several peers at once and is limited by its processor,
+ * as fewer and larger writes cost less.  Nothing on the virtual loop. */
+void loop_gather(struct loop *loop);
 /* One turn; waits at most until the next timer (WAIT true) or not at all. */
 int loop_turn(struct loop *loop, bool wait);
 /* Ends loop_run after the current turn.  From the loop's own thread or a signal handler. */

@@ -40,7 +40,8 @@ struct loop {
 	size_t heap_count, heap_room;
 	uint64_t next_order;
 	bool in_turn;
-	bool exact; /* what ops->wait waits for is an exact timer */
+	bool gathers; /* loop_gather */
+	bool exact;   /* what ops->wait waits for is an exact timer */
 	bool in_timers;
 	uint64_t timers_now_ns; /* while in_timers: timers due up to here run in this turn */
 	struct loop_task *task_head, *task_tail;

@@ -22,6 +22,10 @@ enum { BATCH = 128 };
  * nothing. */
 enum { LOOK_NS = 20000, LOOK_CREDIT_MAX = 16, LOOK_COST = 4, LOOK_AGAIN_TURNS = 256 };
 
+/* loop_gather: a turn that brought events of a part of the descriptors asks for those of the
+ * others, up to so many times.  Where asking has not paid it is left alone for some turns. */
+enum { GATHER_ROUNDS = 3, GATHER_CREDIT_MAX = 16, GATHER_COST = 2, GATHER_AGAIN_TURNS = 256 };
+
 /* A sleeping processor needs tens of microseconds to come back.  For an exact timer the loop sleeps
  * `lead_ns` less and looks for events until it is due.  The lead follows how late the sleeps
  * end: up by LEAD_UP after one that ended later than that, else down by LEAD_DOWN, which
@@ -47,7 +51,10 @@ struct real_loop {
 	bool was_busy;	      /* the last wait brought events */
 	unsigned look_credit; /* earned by looks that paid */
 	unsigned turns;	      /* with events, since the last look */
-	uint64_t lead_ns;     /* how much earlier to wake for an exact timer */
+	unsigned watch_count;
+	unsigned gather_credit; /* earned by asking again that paid */
+	unsigned gather_turns;	/* since it was last tried */
+	uint64_t lead_ns;	/* how much earlier to wake for an exact timer */
 };
 
 static struct real_loop *real_of(struct loop *loop)
@@ -181,6 +188,35 @@ static void deliver(struct real_loop *self)
 	self->batch_count = 0;
 }
 
+static int events_now(struct real_loop *self)
+{
+	static const struct timespec now;
+
+	return epoll_pwait2(self->epoll_fd, self->batch, BATCH, &now, NULL);
+}
+
+static void gather(struct real_loop *self, unsigned seen)
+{
+	if (!self->loop.gathers || seen == 0 || seen >= self->watch_count || self->no_pwait2)
+		return;
+	if (self->gather_credit == 0 && ++self->gather_turns < GATHER_AGAIN_TURNS)
+		return;
+	self->gather_turns = 0;
+	for (unsigned round = 0; round < GATHER_ROUNDS && seen < self->watch_count; round++) {
+		int n = self->loop.stopping ? 0 : events_now(self);
+
+		if (n <= 0) {
+			if (round == 0)
+				self->gather_credit -= MIN_OF(self->gather_credit, GATHER_COST);
+			break;
+		}
+		self->gather_credit = MIN_OF(self->gather_credit + 1, GATHER_CREDIT_MAX);
+		seen += (unsigned)n;
+		self->batch_count = n;
+		deliver(self);
+	}
+}
+
 static int real_wait(struct loop *loop, uint64_t until_ns)
 {
 	struct real_loop *self = real_of(loop);
@@ -199,6 +235,7 @@ static int real_wait(struct loop *loop, uint64_t until_ns)
 		return errno == EINTR ? 0 : -errno;
 	self->batch_count = n;
 	deliver(self);
+	gather(self, (unsigned)n);
 	return 0;
 }
 
@@ -221,6 +258,7 @@ static int real_watch_add(struct loop *loop, struct loop_watch *watch, uint32_t 
 		return -errno;
 	watch->events = events;
 	watch->active = true;
+	real_of(loop)->watch_count++;
 	return 0;
 }
 
@@ -241,6 +279,7 @@ static void real_watch_del(struct loop *loop, struct loop_watch *watch)
 	/* Fails when the descriptor is closed already, which has removed it as well. */
 	epoll_ctl(self->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
 	watch->active = false;
+	self->watch_count--;
 	for (int i = self->batch_at + 1; i < self->batch_count; i++)
 		if (self->batch[i].data.ptr == watch)
 			self->batch[i].data.ptr = NULL;
@@ -293,6 +332,7 @@ int loop_new_real(struct loop **ret_loop)
 	if (!self)
 		return -ENOMEM;
 	self->epoll_fd = self->wake_fd = -1;
+	self->gather_credit = GATHER_CREDIT_MAX;
 	self->lead_ns = LEAD_FIRST_NS;
 	rc = loop_init(&self->loop, &real_ops);
 	if (rc < 0) {

@@ -192,6 +192,8 @@ void mpio_start(struct mpio *mpio, uint64_t settle_ns,
 
 	assert(!mpio->started);
 	mpio->started = true;
+	if (mpio->count > 1)
+		loop_gather(mpio->loop); /* what the paths answered is replaced together */
 	mpio->gone = false;
 	mpio->ready_fn = ready;
 	mpio->ready_arg = arg;

@@ -138,7 +138,57 @@ static bool in_transition(struct peer *peer, const struct peer_pdu *pdu)
 	return true;
 }
 
-static void test_prior_85_transition_is_no_path_failure(void **unused)
+/* The same by a unit that can be asked: TPGS in INQUIRY, REPORT TARGET PORT GROUPS. */
+static bool answer_alua(struct peer *peer, const struct peer_pdu *pdu, bool transitioning)
+{
+	static const uint8_t port[16] = {0x51, 0x94, 0, 4, 0, 0, 0, 1,
+					 0x51, 0x95, 0, 4, 0, 0, 0, 1};
+	const uint8_t *cdb = pdu->bhs + 32;
+	uint8_t data[40] = {0};
+
+	if ((pdu->bhs[0] & 0x3f) != PEER_COMMAND)
+		return false;
+	if (cdb[0] == 0x12 && !(cdb[1] & 1)) {
+		data[2] = 6;
+		data[4] = 31;
+		data[5] = 0x10; /* implicit */
+		memcpy(data + 8, "PEER    SCRIPTED        1.0 ", 28);
+		peer_data_in(peer, pdu->bhs, data, 36);
+	} else if (cdb[0] == 0x12 && cdb[2] == 0x83) {
+		data[1] = 0x83;
+		data[3] = 20 + sizeof port;
+		memcpy(data + 4, (uint8_t[]){1, 3, 0, 16, 0x60, 9, 9, 9}, 8);
+		memcpy(data + 24, port, sizeof port);
+		peer_data_in(peer, pdu->bhs, data, 24 + sizeof port);
+	} else if (cdb[0] == 0xa3 && (cdb[1] & 0x1f) == 0x0a && cdb[1] & 0xe0) {
+		/* As some arrays do: the extended header is not known. */
+		peer_respond(peer, pdu->bhs, CHECK_CONDITION, 5, 0x24, 0);
+	} else if (cdb[0] == 0xa3 && (cdb[1] & 0x1f) == 0x0a) {
+		data[3] = 12;
+		data[4] = transitioning ? 0x0f : 0x00;
+		data[5] = 0x83;
+		data[7] = 1;  /* the group */
+		data[11] = 1; /* one port: number 1 */
+		data[15] = 1;
+		peer_data_in(peer, pdu->bhs, data, 16);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool alua_transition(struct peer *peer, const struct peer_pdu *pdu)
+{
+	struct device_rig *rig = peer->script_arg;
+	const struct transition *transition = rig->arg;
+	uint64_t now = loop_now_ns(rig->loop);
+	bool is_over = !transition->begin_ns || now - transition->begin_ns >= transition->length_ns;
+
+	return answer_alua(peer, pdu, !is_over) || in_transition(peer, pdu);
+}
+
+static void write_in_transition(bool (*script)(struct peer *peer, const struct peer_pdu *pdu),
+				bool told_to_wait)
 {
 	enum { WRITES = 16 };
 	static uint8_t out[WRITES][BYTES];
@@ -149,7 +199,7 @@ static void test_prior_85_transition_is_no_path_failure(void **unused)
 
 	device_open(&rig, 1);
 	rig.arg = &transition;
-	rig.peers[0].script = in_transition;
+	rig.peers[0].script = script;
 	device_start(&rig);
 	for (unsigned i = 0; i < WRITES; i++) {
 		rig_fill(out[i], BYTES, i);
@@ -161,7 +211,9 @@ static void test_prior_85_transition_is_no_path_failure(void **unused)
 		assert_int_equal(dios[i].io.status, 0);
 	}
 	assert_memory_equal(rig.peers[0].disk, out, sizeof out);
-	assert_true(transition.refused > WRITES);
+	/* Nobody who knows that it is going on sends all again and again. */
+	assert_true(transition.refused > 1);
+	assert_true(!told_to_wait || transition.refused <= 3 * WRITES);
 	assert_true(loop_now_ns(rig.loop) - transition.begin_ns >= transition.length_ns);
 	/* The same session all the time, and none of it held against the path. */
 	assert_int_equal(rig.downs, 0);
@@ -170,6 +222,12 @@ static void test_prior_85_transition_is_no_path_failure(void **unused)
 	assert_int_equal(info.ledger->losses, 0);
 	assert_int_equal(info.ledger->errors, 0);
 	device_close(&rig);
+}
+
+static void test_prior_85_transition_is_no_path_failure(void **unused)
+{
+	write_in_transition(in_transition, false);
+	write_in_transition(alua_transition, true);
 }
 
 static bool in_standby(struct peer *peer, const struct peer_pdu *pdu)

@@ -29,6 +29,7 @@ struct end {
 	unsigned times;
 	uint32_t ready;
 	struct end *victim; /* deleted by the first callback */
+	struct end *kicked; /* gets a byte by the first callback */
 	bool muted;	    /* sets its victim's events to 0 instead of deleting it */
 };
 
@@ -49,6 +50,9 @@ static void end_ready(void *arg, uint32_t ready)
 
 	end->times++;
 	end->ready = ready;
+	if (end->kicked)
+		assert_int_equal(write(end->kicked->watch.fd, "x", 1), 1);
+	end->kicked = NULL;
 	if (end->victim && end->muted)
 		assert_int_equal(loop_watch_set(end->loop, &end->victim->watch, 0), 0);
 	else if (end->victim)
@@ -172,6 +176,33 @@ static void events_timers_tasks(void **state)
 	assert_int_equal(fix->task_times, 1);
 }
 
+/* What comes in during a turn waits for the next one, or is asked for before the tasks. */
+static void gathers_before_tasks(void **state)
+{
+	struct fixture *fix = *state;
+
+	for (unsigned gathers = 0; gathers < 2; gathers++) {
+		char byte;
+
+		if (gathers)
+			loop_gather(fix->loop);
+		for (unsigned i = 0; i < 4; i += 2) {
+			fix->end[i].times = 0;
+			assert_int_equal(loop_watch_add(fix->loop, &fix->end[i].watch, EPOLLIN), 0);
+		}
+		fix->end[0].kicked = &fix->end[3];
+		assert_int_equal(write(fix->end[1].watch.fd, "x", 1), 1);
+		assert_int_equal(loop_turn(fix->loop, true), 0);
+		assert_int_equal(fix->end[2].times, gathers);
+		assert_int_equal(read(fix->end[0].watch.fd, &byte, 1), 1);
+		assert_int_equal(loop_turn(fix->loop, false), 0);
+		assert_true(fix->end[2].times > gathers);
+		assert_int_equal(read(fix->end[2].watch.fd, &byte, 1), 1);
+		for (unsigned i = 0; i < 4; i += 2)
+			loop_watch_del(fix->loop, &fix->end[i].watch);
+	}
+}
+
 /* Both ends are ready in one batch; whichever comes first silences the other. */
 static void silence_within_batch(struct fixture *fix, bool muted)
 {
@@ -283,6 +314,7 @@ int main(void)
 	    CASE(readable_then_gone),
 	    CASE(bad_descriptor_is_refused),
 	    CASE(events_timers_tasks),
+	    CASE(gathers_before_tasks),
 	    CASE(delete_within_batch),
 	    CASE(mute_within_batch),
 	    CASE(timer_is_not_early),

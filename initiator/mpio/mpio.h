@@ -22,9 +22,12 @@
  *  - no other write or unmap that overlaps the range is sent; a later lost write of the same blocks
  *    waits, too: the older goes first;
  *  - the re-issue itself waits for overlapping writes that are still in flight on healthy paths.
- * Reads wait for nothing.  The proofs, tried from the moment of the loss:
+ * Reads wait for nothing (while overlapping writes are in flight together they may see either).  A
+ * write that waits for longer than fence_wait_ns fails with -ETIMEDOUT.  The proofs, tried from the
+ * moment of the loss:
  *  1. the path itself has logged in again, with its ISID to its target portal group: a target ends
- *     the old session and its tasks before it answers (session reinstatement, RFC 7143 6.3.5);
+ *     the old session and its tasks before it answers (session reinstatement, RFC 7143 6.3.5).  tgt
+ *     does so but for a write its threads have begun: that one has microseconds left;
  *  2. a login with the lost path's name and ISID through another path's portal in the same target
  *     portal group has succeeded (path_ops.fence): the same reinstatement;
  *  3. neither is possible: fence_hold_ns after the loss, and only when a request waits for it,
@@ -32,10 +35,9 @@
  *     that by then no byte of the old connection is still on its way: it was closed with a reset,
  *     and fence_hold_ns stands for the longest life of a segment in the network; a relay that
  *     hoards data for longer breaks it.
- * `fence: strict` takes 1 and 2 only (and waits for as long as it takes), `reset` all three, `none`
- * keeps no ranges, as dm-multipath does: a write that comes late may destroy a newer one.
- * The ranges live as long as the device: at most fence_limit of them; writes wait when there could
- * be more.
+ * `fence: strict` takes 1 and 2 only, `reset` all three, `none` keeps no ranges, as dm-multipath
+ * does: a write that comes late may destroy a newer one.  The ranges live as long as the device: at
+ * most fence_limit of them; writes wait when there could be more.
  *
  * Threading: the loop's thread.
  */

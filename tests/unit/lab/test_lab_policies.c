@@ -127,6 +127,30 @@ static void mistakes_are_told(void **unused)
 		     "least-blocks, service-time, historical-service-time, slice-aware\n");
 }
 
+/* Faults count the paths that are opened. */
+static void faults_count_opened_paths(void **unused)
+{
+	char *errors = NULL;
+	struct lab *lab = load_text(
+	    text,
+	    SETS(H1 "sessions-per-slice=1", "faults=[{at: 1s, path-down: {host: h1, path: 2}}]"),
+	    &errors);
+	const struct fault_config *fault;
+
+	assert_string_equal(errors, "");
+	fault = lab->faults.items;
+	assert_string_equal(fault->portal.text, "127.0.0.1:31");
+	free(errors);
+	lab_free(lab);
+	errors = NULL;
+	lab_free(load_text(
+	    text,
+	    SETS(H1 "sessions-per-slice=1", "faults=[{at: 1s, path-down: {host: h1, path: 3}}]"),
+	    &errors));
+	assert_non_null(strstr(errors, "it has 3, counted from 0"));
+	free(errors);
+}
+
 static void overrides_are_checked(void **unused)
 {
 	char *errors = NULL;
@@ -159,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sessions_follow_the_rule),
 	    cmocka_unit_test(mistakes_are_told),
+	    cmocka_unit_test(faults_count_opened_paths),
 	    cmocka_unit_test(overrides_are_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,14 +141,14 @@ int control_run_alua_set(struct control_request *request)
 static int alua_flip(struct control_request *request, struct scsi_lu *lu, uint64_t transition_ns)
 {
 	enum alua_state one = ALUA_OPTIMIZED, two = ALUA_OPTIMIZED;
-	int r = scsi_alua_state(lu, 1, &one);
+	int r = scsi_alua_next_state(lu, 1, &one);
 
 	if (!r)
-		r = scsi_alua_state(lu, 2, &two);
+		r = scsi_alua_next_state(lu, 2, &two);
 	if (r)
 		return err_set(&request->err, r, "there are no two target port groups");
 	if (one == ALUA_TRANSITIONING || two == ALUA_TRANSITIONING)
-		return err_set(&request->err, -EBUSY, "a transition is under way");
+		return err_set(&request->err, -EBUSY, "a transition without an end is under way");
 	r = scsi_alua_set(lu, 1, two, transition_ns);
 	if (!r)
 		r = scsi_alua_set(lu, 2, one, transition_ns);

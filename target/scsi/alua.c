@@ -196,6 +196,18 @@ int scsi_alua_state(const struct scsi_lu *lu, uint16_t group, enum alua_state *r
 	return 0;
 }
 
+int scsi_alua_next_state(const struct scsi_lu *lu, uint16_t group, enum alua_state *ret_state)
+{
+	int index = scsi_alua_index(lu->device, group);
+	const struct alua_group *at;
+
+	if (index < 0)
+		return -ENOENT;
+	at = &lu->alua.group[index];
+	*ret_state = loop_timer_pending(&at->timer) ? at->next : at->state;
+	return 0;
+}
+
 /* ---- commands ---- */
 
 uint32_t scsi_alua_sense_of(const struct scsi_lu *lu, const struct scsi_nexus *nexus)

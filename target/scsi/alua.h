@@ -85,5 +85,7 @@ int scsi_alua_set(struct scsi_lu *lu, uint16_t group, enum alua_state state,
  * TRANSITION FAILED for everybody.  -ENOENT: no such group; -EALREADY: none is under way. */
 int scsi_alua_fail(struct scsi_lu *lu, uint16_t group);
 int scsi_alua_state(const struct scsi_lu *lu, uint16_t group, enum alua_state *ret_state);
+/* The state that a timed transition under way will end in; else as scsi_alua_state. */
+int scsi_alua_next_state(const struct scsi_lu *lu, uint16_t group, enum alua_state *ret_state);
 
 #endif

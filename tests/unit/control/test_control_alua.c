@@ -93,7 +93,7 @@ static void test_alua_set_refused(void **state)
 	lab_stop(&lab);
 }
 
-/* Every volume's states change places, or one volume's; not in the middle of a transition. */
+/* Every volume's states change places, or one volume's. */
 static void test_alua_flip(void **state)
 {
 	struct lab lab;
@@ -108,6 +108,12 @@ static void test_alua_flip(void **state)
 				      "\"transition\": \"60s\"}"));
 	assert_int_equal(lab_state_of(&lab, "a", 1), ALUA_TRANSITIONING);
 	assert_int_equal(lab_state_of(&lab, "b", 1), ALUA_OPTIMIZED);
+	/* From where the transition would have led. */
+	assert_true(lab_command(&lab, "{\"command\": \"alua-flip\", \"volume\": \"a\"}"));
+	assert_int_equal(lab_state_of(&lab, "a", 1), ALUA_NON_OPTIMIZED);
+	assert_int_equal(lab_state_of(&lab, "a", 2), ALUA_OPTIMIZED);
+	assert_true(lab_command(&lab, ALUA_SET("\"volume\": \"a\", \"group\": 1, \"state\": "
+					       "\"transitioning\"")));
 	assert_false(lab_command(&lab, "{\"command\": \"alua-flip\", \"volume\": \"a\"}"));
 	assert_false(lab_command(&lab, "{\"command\": \"alua-flip\", \"volume\": \"c\"}"));
 	/* Nobody has a secret here. */

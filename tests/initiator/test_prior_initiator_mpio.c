@@ -144,6 +144,7 @@ static bool answer_alua(struct peer *peer, const struct peer_pdu *pdu, bool tran
 	static const uint8_t port[16] = {0x51, 0x94, 0, 4, 0, 0, 0, 1,
 					 0x51, 0x95, 0, 4, 0, 0, 0, 1};
 	const uint8_t *cdb = pdu->bhs + 32;
+	static const uint8_t names[28] = "PEER    SCRIPTED        1.0 ";
 	uint8_t data[40] = {0};
 
 	if ((pdu->bhs[0] & 0x3f) != PEER_COMMAND)
@@ -152,7 +153,7 @@ static bool answer_alua(struct peer *peer, const struct peer_pdu *pdu, bool tran
 		data[2] = 6;
 		data[4] = 31;
 		data[5] = 0x10; /* implicit */
-		memcpy(data + 8, "PEER    SCRIPTED        1.0 ", 28);
+		memcpy(data + 8, names, sizeof names);
 		peer_data_in(peer, pdu->bhs, data, 36);
 	} else if (cdb[0] == 0x12 && cdb[2] == 0x83) {
 		data[1] = 0x83;

@@ -39,13 +39,13 @@ static void proof_init(struct proof *proof)
 
 /* ---- reinstatement ---- */
 
-/* A path that is up (through the rig's own peer), a victim that is down, and the peer that the
- * fence's login meets: the first one serves only one connection. */
+/* A path that is up (through the rig's own peer), a victim that is down, and the peers that the
+ * fence's first and second login meet: each serves only one connection. */
 struct fence_rig {
 	struct rig rig;
 	struct owner victim;
 	struct path_config victim_config;
-	struct peer second;
+	struct peer second, third;
 	unsigned dials;
 	struct proof proof;
 };
@@ -54,7 +54,14 @@ static const char *dial(void *arg, const char *portal)
 {
 	struct fence_rig *f = arg;
 
-	return f->dials++ == 0 ? f->rig.peer.portal : f->second.portal;
+	switch (f->dials++) {
+	case 0:
+		return f->rig.peer.portal;
+	case 1:
+		return f->second.portal;
+	default:
+		return f->third.portal;
+	}
 }
 
 static void fence_rig_open(struct fence_rig *f)
@@ -62,6 +69,7 @@ static void fence_rig_open(struct fence_rig *f)
 	*f = (struct fence_rig){0};
 	rig_open(&f->rig);
 	peer_open(&f->second, f->rig.loop);
+	peer_open(&f->third, f->rig.loop);
 	f->rig.config.portal = "192.0.2.1:3260";
 	f->rig.config.dial = dial;
 	f->rig.config.dial_arg = f;
@@ -78,6 +86,7 @@ static void fence_rig_close(struct fence_rig *f)
 {
 	path_free(f->victim.path);
 	peer_close(&f->second);
+	peer_close(&f->third);
 	rig_close(&f->rig);
 }
 
@@ -149,6 +158,27 @@ static void logins_that_prove_nothing(void **unused)
 		assert_int_equal(begin(&f), 0);
 		expect(&f, statuses[way]);
 		assert_int_equal(f.rig.owner.downs, 0);
+		fence_rig_close(&f);
+	}
+}
+
+/* To reinstate on tgt a login offers CHAP; a target that has none may refuse it for that. */
+static void refused_security_stage(void **unused)
+{
+	struct peer_pdu login = {0};
+	struct fence_rig f;
+
+	for (unsigned way = 0; way < 2; way++) {
+		fence_rig_open(&f);
+		f.second.login_status = 0x0200;
+		f.third.login_status = way == 0 ? 0 : 0x0200;
+		f.third.script = note_login;
+		f.third.script_arg = &login;
+		assert_int_equal(begin(&f), 0);
+		expect(&f, way == 0 ? 0 : -ECONNREFUSED);
+		assert_int_equal(f.dials, 3);
+		assert_null(memmem(login.data, login.size, "CHAP", 4));
+		assert_int_equal(f.third.logouts, way == 0);
 		fence_rig_close(&f);
 	}
 }
@@ -547,6 +577,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_login_in_the_victims_name),
 	    cmocka_unit_test(logins_that_prove_nothing),
+	    cmocka_unit_test(refused_security_stage),
 	    cmocka_unit_test(fences_that_do_not_begin),
 	    cmocka_unit_test(fence_outlives_login),
 	    cmocka_unit_test(reset_ends_what_was_sent_before),

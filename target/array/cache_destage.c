@@ -24,10 +24,23 @@ uint64_t cache_failed_sectors(const struct cache *cache)
 	return sectors;
 }
 
+static bool nothing_goes_down(const struct cache *cache)
+{
+	return cache->destages_out == 0 && !cache->flush_out && TAILQ_EMPTY(&cache->plan.age) &&
+	       TAILQ_EMPTY(&cache->unmaps);
+}
+
 bool cache_stuck(const struct cache *cache)
 {
-	return cache->destages_out == 0 && !cache->flush_out && !TAILQ_EMPTY(&cache->failed) &&
-	       TAILQ_EMPTY(&cache->plan.age) && TAILQ_EMPTY(&cache->unmaps);
+	return nothing_goes_down(cache) && !TAILQ_EMPTY(&cache->failed);
+}
+
+bool cache_full_for_long(const struct cache *cache)
+{
+	bool refused = !TAILQ_EMPTY(&cache->failed) || cache->flush_retry_ns > 0;
+	bool full = cache->dirty_frames >= cache->dirty_limit ||
+		    (cache->free_frame == ARC_NONE && arc_victim(&cache->arc) == ARC_NONE);
+	return full && refused && nothing_goes_down(cache);
 }
 
 void cache_retry_failed(struct cache *cache, bool all)
@@ -205,7 +218,7 @@ static void send_stripe(struct cache *cache, struct plan_stripe *stripe)
 
 	plan_hold(&cache->plan, stripe);
 	stripe->failed = false;
-	if (cache_unmap_covers(cache, lo, hi))
+	if (cache_bars(cache, lo, hi))
 		return; /* released when the UNMAP ends */
 	/* One more, so that it stays while the first of its writes may end at once. */
 	uint64_t before = cache->sent_count;

@@ -26,7 +26,8 @@
  *           still valid when the read's content arrives, which then does not replace them.
  *   UNMAP - destage: UNMAP waits for what is under way, and what becomes dirty later waits for it.
  *   UNMAP - read miss: poison.
- *   write through - anything: its sectors are busy.
+ *   write through - anything: its sectors are busy.  Where there are no frames for them, it bars
+ *           what an UNMAP bars, and a frame that comes meanwhile keeps nothing that was read.
  *   page moves: the pool reads and writes members through this layer, like any other.
  */
 #ifndef SANLAB_TARGET_ARRAY_CACHE_IMPL_H
@@ -147,7 +148,8 @@ struct cache {
 	struct cache_request *first_in_room;  /* tries again just now; nobody overtakes it */
 	struct cache_request_list flushes;    /* wait until nothing is dirty */
 	struct cache_request_list unmaps;     /* under way */
-	struct cache_request_list barred;     /* wait for an UNMAP */
+	struct cache_request_list passing;    /* writes through that lack a frame, under way */
+	struct cache_request_list barred;     /* wait for an UNMAP or one of those */
 	struct cache_request_list delayed;    /* modelled time */
 	uint64_t controller_free_ns;
 
@@ -244,8 +246,8 @@ void cache_read(struct cache_request *request);
 void cache_write(struct cache_request *request);
 void cache_unmap(struct cache_request *request);
 void cache_flush(struct cache_request *request);
-/* Is an UNMAP under way in [LO, HI)? */
-bool cache_unmap_covers(const struct cache *cache, uint64_t lo, uint64_t hi);
+/* Is an UNMAP, or a write through past the frames, under way in [LO, HI)? */
+bool cache_bars(const struct cache *cache, uint64_t lo, uint64_t hi);
 
 /* ---- cache_destage.c ---- */
 void cache_destage_start(struct cache *cache);
@@ -256,6 +258,8 @@ void cache_retry_failed(struct cache *cache, bool all);
 void cache_release_range(struct cache *cache, uint64_t lo, uint64_t hi);
 /* Nothing dirty can get away until the set recovers. */
 bool cache_stuck(const struct cache *cache);
+/* No room for writes comes before the set takes writes and flushes again. */
+bool cache_full_for_long(const struct cache *cache);
 uint64_t cache_failed_sectors(const struct cache *cache);
 
 #endif

@@ -276,6 +276,7 @@ static void init_lists(struct cache *cache)
 	TAILQ_INIT(&cache->room);
 	TAILQ_INIT(&cache->flushes);
 	TAILQ_INIT(&cache->unmaps);
+	TAILQ_INIT(&cache->passing);
 	TAILQ_INIT(&cache->barred);
 	TAILQ_INIT(&cache->delayed);
 	TAILQ_INIT(&cache->failed);

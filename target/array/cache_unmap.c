@@ -11,11 +11,14 @@
 #include "base/bytes.h"
 #include "target/array/cache_impl.h"
 
-bool cache_unmap_covers(const struct cache *cache, uint64_t lo, uint64_t hi)
+bool cache_bars(const struct cache *cache, uint64_t lo, uint64_t hi)
 {
 	const struct cache_request *request;
 	TAILQ_FOREACH (request, &cache->unmaps, entry)
 		if (request->parent->offset_bytes < hi && lo < request->end_bytes)
+			return true;
+	TAILQ_FOREACH (request, &cache->passing, entry)
+		if (request->lo_bytes < hi && lo < request->hi_bytes)
 			return true;
 	return false;
 }
@@ -108,7 +111,7 @@ void cache_unmap(struct cache_request *request)
 	uint64_t lo = request->parent->offset_bytes, hi = request->end_bytes;
 	struct cache_frame *busy = NULL;
 
-	if (cache_unmap_covers(cache, lo, hi)) {
+	if (cache_bars(cache, lo, hi)) {
 		cache_request_wait(request, &cache->barred);
 		return;
 	}

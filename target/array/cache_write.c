@@ -25,11 +25,16 @@ static void wait_for_page(struct cache_request *request, struct cache_frame *fra
 
 /* ---- through ---- */
 
-static void unpin_range(struct cache *cache, uint64_t lo, uint64_t hi)
+static void unpin_range(struct cache_request *request, uint64_t upto)
 {
-	for (uint64_t at = lo; at < hi;) {
-		struct cache_piece piece = cache_piece_at(cache, at, hi);
-		cache_frame_unpin(cache, cache_find(cache, piece.page));
+	struct cache *cache = request->cache;
+	uint64_t pinned = request->pinned;
+
+	request->pinned = 0;
+	for (uint64_t at = request->lo_bytes; at < upto; pinned >>= 1) {
+		struct cache_piece piece = cache_piece_at(cache, at, upto);
+		if (pinned & 1)
+			cache_frame_unpin(cache, cache_find(cache, piece.page));
 		at += piece.bytes;
 	}
 }
@@ -69,28 +74,45 @@ static void through_failed(struct cache *cache, struct cache_frame *frame,
 	cache_clear_unflushed(cache, frame, again);
 	cache_set_dirty(cache, frame, again);
 	cache_clear_valid(cache, frame, piece->bits & ~frame->dirty);
-	frame->poison |= piece->bits & ~frame->dirty;
+	if (frame->pins)
+		frame->poison |= piece->bits & ~frame->dirty;
+}
+
+static void through_ended(struct cache_request *request, struct cache_frame *frame,
+			  const struct cache_piece *piece, bool pinned)
+{
+	struct cache *cache = request->cache;
+
+	if (pinned)
+		frame->busy &= ~piece->bits;
+	if (!cache->halted && pinned && request->io.status == 0)
+		through_piece(request, frame, piece);
+	else if (!cache->halted)
+		through_failed(cache, frame, piece);
+	if (pinned)
+		cache_wake(cache, &frame->waiters);
+	else
+		cache_frame_settle(cache, frame);
 }
 
 static void through_done(struct io *io)
 {
 	struct cache_request *request = io->owner;
 	struct cache *cache = request->cache;
+	uint64_t pinned = request->pinned;
 
-	for (uint64_t at = request->lo_bytes; at < request->hi_bytes;) {
+	for (uint64_t at = request->lo_bytes; at < request->hi_bytes; pinned >>= 1) {
 		struct cache_piece piece = cache_piece_at(cache, at, request->hi_bytes);
 		struct cache_frame *frame = cache_find(cache, piece.page);
-		frame->busy &= ~piece.bits;
-		if (cache->halted)
-			;
-		else if (io->status == 0)
-			through_piece(request, frame, &piece);
-		else
-			through_failed(cache, frame, &piece);
-		cache_wake(cache, &frame->waiters);
+		if (frame)
+			through_ended(request, frame, &piece, pinned & 1);
 		at += piece.bytes;
 	}
-	unpin_range(cache, request->lo_bytes, request->hi_bytes);
+	unpin_range(request, request->hi_bytes);
+	if (request->list) {
+		cache_request_leave(request);
+		cache_wake(cache, &cache->barred);
+	}
 	if (!cache->halted)
 		cache_release_range(cache, request->lo_bytes, request->hi_bytes);
 	if (io->status == 0 && !(io->flags & IO_FUA))
@@ -103,26 +125,27 @@ static void through_done(struct io *io)
 	cache_pump(cache);
 }
 
-/* Pins the frames of [lo, hi); false: it waits, and holds none. */
-static bool pin_all(struct cache_request *request)
+/* Pins the frames of [lo, hi), of as many pages as there are frames for: what the set refuses may
+ * fill the cache, and must not hold up what it would take.  False: it waits, and holds none. */
+static bool pin_some(struct cache_request *request)
 {
 	struct cache *cache = request->cache;
+	unsigned index = 0;
 
-	for (uint64_t at = request->lo_bytes; at < request->hi_bytes;) {
+	for (uint64_t at = request->lo_bytes; at < request->hi_bytes; index++) {
 		struct cache_piece piece = cache_piece_at(cache, at, request->hi_bytes);
 		struct cache_frame *frame = cache_find(cache, piece.page);
 		if (frame && (frame->busy & piece.bits)) {
+			unpin_range(request, at);
 			wait_for_page(request, frame);
-			unpin_range(cache, request->lo_bytes, at);
 			return false;
 		}
 		if (frame)
 			cache_frame_pin(cache, frame);
-		else if (!cache_frame_make(cache, piece.page)) {
-			unpin_range(cache, request->lo_bytes, at);
-			wait_for_room(request);
-			return false;
-		}
+		else
+			frame = cache_frame_make(cache, piece.page);
+		if (frame)
+			request->pinned |= UINT64_C(1) << index;
 		at += piece.bytes;
 	}
 	return true;
@@ -149,17 +172,24 @@ static void write_through(struct cache_request *request)
 
 	request->lo_bytes = request->at_bytes;
 	request->hi_bytes = through_end(request);
-	if (cache_unmap_covers(cache, request->lo_bytes, request->hi_bytes)) {
+	if (cache_bars(cache, request->lo_bytes, request->hi_bytes)) {
 		cache_request_wait(request, &cache->barred);
 		return;
 	}
-	if (!pin_all(request))
+	if (!pin_some(request))
 		return;
-	for (uint64_t at = request->lo_bytes; at < request->hi_bytes;) {
+	uint64_t pinned = request->pinned;
+	bool all = true;
+	for (uint64_t at = request->lo_bytes; at < request->hi_bytes; pinned >>= 1) {
 		struct cache_piece piece = cache_piece_at(cache, at, request->hi_bytes);
-		cache_find(cache, piece.page)->busy |= piece.bits;
+		if (pinned & 1)
+			cache_find(cache, piece.page)->busy |= piece.bits;
+		else
+			all = false;
 		at += piece.bytes;
 	}
+	if (!all)
+		cache_request_wait(request, &cache->passing);
 	cache_request_send(request, through_done);
 }
 
@@ -244,8 +274,7 @@ void cache_write(struct cache_request *request)
 {
 	struct cache *cache = request->cache;
 	/* Pages the set refuses could fill the cache for ever: then it is out of the way. */
-	bool through =
-	    cache->through || (cache->dirty_frames >= cache->dirty_limit && cache_stuck(cache));
+	bool through = cache->through || cache_full_for_long(cache);
 
 	if (through && !request->through) {
 		/* What went into frames so far counts no more than the rest. */

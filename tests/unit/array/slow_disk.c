@@ -18,9 +18,12 @@
 
 enum { SECTOR = 512 };
 
-static bool fails(struct slow_disk *disk)
+static bool fails(struct slow_disk *disk, const struct io *io)
 {
-	return disk->dead || (disk->errors > 0 && rng_unit(&disk->rng) < disk->errors);
+	bool beyond = io->op == IO_FLUSH || io->offset_bytes + io->length_bytes > disk->dead_from;
+
+	return disk->dead || (disk->dead_from && beyond) ||
+	       (disk->errors > 0 && rng_unit(&disk->rng) < disk->errors);
 }
 
 static void sectors_changed(struct slow_disk *disk, const struct io *io)
@@ -149,7 +152,7 @@ static void slow_submit(struct io_layer *layer, struct io *io)
 		slow++;
 	assert_true(slow < disk->ios + SLOW_DISK_MAX);
 	*slow = (struct slow_io){.disk = disk, .io = io, .used = true, .began = disk->clock};
-	slow->status = fails(disk) ? -EIO : 0;
+	slow->status = fails(disk, io) ? -EIO : 0;
 	loop_timer_init(&slow->effect, take_effect, slow);
 	loop_timer_init(&slow->end, end, slow);
 	if (io->op == IO_WRITE) {

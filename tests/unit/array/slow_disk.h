@@ -35,6 +35,7 @@ struct slow_disk {
 	uint64_t latency_ns;	/* mean; 0: at once */
 	double errors;		/* share of writes, reads, flushes that fail */
 	bool dead;		/* all do */
+	uint64_t dead_from;	/* those that reach beyond it do, and flushes; 0: none */
 	bool changed_under_way; /* a write's memory changed while it was under way */
 	bool overlap;		/* two writes to one sector were under way */
 	unsigned in_flight;

@@ -289,6 +289,41 @@ static void a_dead_set_does_not_hang_its_writers(void **state)
 	bench_close(bench);
 }
 
+/* All frames hold what the dead part refuses or what cannot be flushed: what lies elsewhere is
+ * written all the same, and what was read meanwhile is not kept. */
+static void a_dead_part_does_not_hold_up_the_rest(void **state)
+{
+	enum { HALF = DISK_BYTES / 2 };
+	struct bench *bench = bench_open(CACHE_WRITE_BACK);
+	uint8_t data[CHUNK] = {'i'};
+
+	bench->disk.dead_from = HALF;
+	for (uint64_t i = 0; i < 20; i++)
+		assert_int_equal(write_value(bench, i * CHUNK, CHUNK, 'g'), 0);
+	run_ns(bench, 20 * NS_PER_S); /* destaged, and not to be flushed */
+	for (uint64_t i = 0; i < 60; i++)
+		(void)write_value(bench, HALF + i * CHUNK, CHUNK, 'h');
+	(void)counters(bench);
+	assert_true(bench->status.dirty_bytes + 20 * CHUNK > 56 * CHUNK);
+	cache_set_battery(bench->cache, false);
+	bench->disk.latency_ns = NS_PER_MS;
+	for (uint64_t i = 40; i < 80; i++) {
+		assert_int_equal(read_value(bench, i * CHUNK, CHUNK), 0);
+		memset(data, 'i', sizeof data);
+		assert_int_equal(request(bench, IO_WRITE, IO_FUA, i * CHUNK, data, sizeof data), 0);
+		assert_int_equal(read_value(bench, i * CHUNK, CHUNK), 'i');
+	}
+	assert_int_equal(request(bench, IO_WRITE, 0, DISK_BYTES - CHUNK, data, CHUNK), -EIO);
+	assert_int_equal(request(bench, IO_FLUSH, 0, 0, NULL, 0), -EIO);
+	bench->disk.dead_from = 0;
+	run_ns(bench, 5 * NS_PER_S);
+	assert_int_equal(bench->disk.now[0], 'g');
+	assert_int_equal(bench->disk.now[HALF], 'h');
+	assert_int_equal(read_value(bench, 50 * CHUNK, CHUNK), 'i');
+	assert_false(bench->disk.overlap);
+	bench_close(bench);
+}
+
 static void unmap_drops_what_is_cached(void **state)
 {
 	struct bench *bench = bench_open(CACHE_WRITE_BACK);
@@ -386,6 +421,7 @@ int main(void)
 	    cmocka_unit_test(through_without_mirror_or_battery_and_back),
 	    cmocka_unit_test(a_set_that_refuses_keeps_the_data_dirty),
 	    cmocka_unit_test(a_dead_set_does_not_hang_its_writers),
+	    cmocka_unit_test(a_dead_part_does_not_hold_up_the_rest),
 	    cmocka_unit_test(unmap_drops_what_is_cached),
 	    cmocka_unit_test(reads_hit_the_second_time),
 	    cmocka_unit_test(a_scan_leaves_the_working_set),

@@ -139,9 +139,11 @@ struct raid_config {
 	uint64_t chunk_bytes;
 	/* Drives (bit = index) whose content is out of date because they missed a write; the set
 	 * leaves them alone until they are rebuilt.  STALE is told, before the write that was
-	 * missed is acknowledged, of each drive that joins them; NULL where nothing persists. */
+	 * missed is acknowledged, of each drive that joins them; NULL where nothing persists.  When
+	 * it fails, the drive would be believed after a restart: the set then acknowledges no
+	 * update any more, so that nothing counts that such a drive has not. */
 	uint64_t stale_mask;
-	void (*stale)(void *arg, unsigned drive);
+	int (*stale)(void *arg, unsigned drive);
 	/* Told when an update failed half-way: dirty_unit finds its place, until it is mended. */
 	void (*dirty)(void *arg);
 	void *stale_arg; /* of both */

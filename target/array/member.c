@@ -151,14 +151,14 @@ int member_sync(struct member *member)
 
 /* ---- opening ---- */
 
-static void member_stale(void *arg, unsigned slot)
+static int member_stale(void *arg, unsigned slot)
 {
 	struct member *member = arg;
 	bool known = member->stale_mask >> slot & 1;
+	int rc = !known && member->journal ? page_journal_stale(member->journal, slot) : 0;
 
 	member->stale_mask |= UINT64_C(1) << slot;
-	if (!known && member->journal && page_journal_stale(member->journal, slot) &&
-	    !member->unsafe) {
+	if (rc && !member->unsafe) {
 		member->unsafe = true;
 		log_error("member %s: cannot record that slot %u is out of date: no writes any "
 			  "more",
@@ -166,6 +166,7 @@ static void member_stale(void *arg, unsigned slot)
 	}
 	if (member->sweep)
 		sweep_slot_stale(member->sweep, slot);
+	return rc;
 }
 
 static void member_dirty(void *arg)

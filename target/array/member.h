@@ -39,8 +39,8 @@ struct member {
 	uint8_t slot_drive[RAID_DRIVES_MAX];	    /* of each slot of the set, see sweep.h */
 	struct drive *slot_drives[RAID_DRIVES_MAX]; /* the same, as the set was opened */
 	struct sweep *sweep;
-	/* The journal could not note that a drive is stale: after a restart it would be believed,
-	 * so no write is acknowledged any more. */
+	/* The journal could not note that a drive is stale: the set takes no write any more, and a
+	 * cache would only fill. */
 	bool unsafe;
 	/* of a member with a file store */
 	struct store_super identity; /* of its drives, but for what is each one's own */

@@ -58,8 +58,8 @@ void raid_mark_stale(struct raid_set *set, unsigned drive)
 		return;
 	set->stale_mask |= bit;
 	set->filling_mask &= ~bit;
-	if (set->stale)
-		set->stale(set->stale_arg, drive);
+	if (set->stale && set->stale(set->stale_arg, drive))
+		set->unrecorded = true;
 }
 
 int raid_status(int status)
@@ -79,7 +79,7 @@ static int flush_judge(struct raid_set *set, uint64_t failed)
 		return -EIO;
 	for (; failed; failed &= failed - 1)
 		raid_mark_stale(set, (unsigned)__builtin_ctzll(failed));
-	return 0;
+	return set->unrecorded ? -EIO : 0;
 }
 
 static void flush_done(struct io *io)

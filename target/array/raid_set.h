@@ -27,9 +27,10 @@ struct raid_set {
 	bool (*covers)(const struct raid_set *set, uint64_t drives);
 	uint64_t stale_mask;
 	uint64_t filling_mask; /* stale ones that are being rebuilt: they take every update */
-	void (*stale)(void *arg, unsigned drive);
+	int (*stale)(void *arg, unsigned drive);
 	void (*dirty)(void *arg);
 	void *stale_arg;
+	bool unrecorded; /* a drive is stale and that was not recorded: see raid_config.stale */
 	struct part_pool parts;
 };
 

@@ -96,7 +96,7 @@ static void feed(struct stripe_set *set)
 	set->feeding = true;
 	for (;;) {
 		struct stripe_op *op = STAILQ_FIRST(&set->unjournaled);
-		if (op && set->journal.free) {
+		if (op && (set->journal.free || set->set.unrecorded)) {
 			STAILQ_REMOVE_HEAD(&set->unjournaled, waiting_entry);
 			stripe_write_journaled(op);
 			continue;
@@ -112,13 +112,21 @@ static void feed(struct stripe_set *set)
 	set->feeding = false;
 }
 
+/* What was updated counts only as long as every drive that lacks it is known. */
+static int answer(const struct stripe_op *op, int status)
+{
+	if (status == 0 && op->kind != STRIPE_READ && op->set->set.unrecorded)
+		return -EIO;
+	return raid_status(status);
+}
+
 void stripe_op_answer(struct stripe_op *op, int status)
 {
 	struct io *parent = op->parent;
 	struct fan *fan = op->fan;
 	op->parent = NULL;
 	op->fan = NULL;
-	fan_end(&op->set->set.parts, fan, parent, raid_status(status));
+	fan_end(&op->set->set.parts, fan, parent, answer(op, status));
 }
 
 void stripe_op_end(struct stripe_op *op, int status)
@@ -129,6 +137,7 @@ void stripe_op_end(struct stripe_op *op, int status)
 	struct raid_unit *unit = op->unit;
 	struct stripe_op *then = op->then;
 	uint64_t moved_bytes = op->moved_bytes;
+	int rc = answer(op, status);
 
 	if (op->retaken) {
 		set->journal.retaken--;
@@ -136,7 +145,8 @@ void stripe_op_end(struct stripe_op *op, int status)
 		stripe_journal_not_due(&set->journal, op->record);
 		op->record = NULL;
 	}
-	if (op->record)
+	/* What some drive may lack is replayed at the next start. */
+	if (op->record && !set->set.unrecorded)
 		stripe_journal_release(&set->journal, op->record);
 	set->replays -= op->kind == STRIPE_REPLAY;
 	if (op->work)
@@ -150,7 +160,7 @@ void stripe_op_end(struct stripe_op *op, int status)
 		unit->status = status;
 		unit->done(unit);
 	} else if (parent) {
-		fan_end(&set->set.parts, fan, parent, raid_status(status));
+		fan_end(&set->set.parts, fan, parent, rc);
 	}
 	if (then && stripe_lock_acquire(&set->locks, &then->lock))
 		op_granted(&then->lock);

@@ -29,7 +29,7 @@ static void settle(struct stripe_op *op)
 	stripe_marks_set(marks, stripe, dirty, lost);
 }
 
-/* The drives that missed the write of COLUMNS. */
+/* The drives that missed the write of COLUMNS, or will. */
 static uint64_t drives_of(const struct stripe_op *op, uint64_t columns)
 {
 	const struct stripe_set *set = op->set;
@@ -37,10 +37,11 @@ static uint64_t drives_of(const struct stripe_op *op, uint64_t columns)
 	for (uint64_t left = columns; left; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
 		struct stripe_target target = stripe_find(set, &op->at, column);
-		/* A place that was given to the column while the write was under way is filled by
-		 * a rebuild, which waits for this stripe. */
-		if (op->epoch != set->epoch &&
-		    (target.collecting || (!target.readable && target.takes)))
+		/* A place that was given to the column while the write was under way, before or
+		 * after a crash, is filled by a rebuild, which waits for this stripe. */
+		bool later = op->epoch != set->epoch ||
+			     (op->kind == STRIPE_REPLAY && !(op->sent >> column & 1));
+		if (later && (target.collecting || (!target.readable && target.takes)))
 			continue;
 		drives |= STRIPE_BIT(op->sent >> column & 1 ? op->work->legs[column].drive
 							    : target.drive);
@@ -149,6 +150,10 @@ static void twins_fill(struct stripe_op *op)
 
 void stripe_write_journaled(struct stripe_op *op)
 {
+	if (op->set->set.unrecorded) {
+		stripe_op_end(op, -EIO);
+		return;
+	}
 	if (op->epoch != op->set->epoch) {
 		if (op->kind == STRIPE_UNMAP)
 			stripe_unmap_run(op);
@@ -160,6 +165,13 @@ void stripe_write_journaled(struct stripe_op *op)
 	stripe_op_state(op, &state);
 	/* A drive that returned since the plan was made misses this write all the same. */
 	uint64_t sent = op->plan.write_mask & ~(state.out | op->out);
+	uint64_t missed = op->plan.write_mask & ~sent;
+	op->sent = sent;
+	/* It could not be acknowledged, and half-way it would spoil the rest of the stripe. */
+	if (missed && !stripe_covers(op->set, drives_of(op, missed))) {
+		stripe_op_end(op, -EIO);
+		return;
+	}
 	twins_fill(op);
 	if (op->set->journal.nvram && !journal_legs(op, sent)) {
 		op->twins = 0;

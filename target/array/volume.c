@@ -46,8 +46,6 @@ static void part_done(struct io *io)
 	struct member *member = part->target;
 	int status = io->status;
 
-	if (status == 0 && member->unsafe && io->op != IO_READ)
-		status = -EIO;
 	if (status) {
 		member->counters.errors++;
 		if (!part->fan || part->fan->status == 0)

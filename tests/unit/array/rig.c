@@ -140,12 +140,15 @@ static const struct io_layer_ops fault_ops = {
     .free = fault_free,
 };
 
-static void told_stale(void *arg, unsigned drive)
+static int told_stale(void *arg, unsigned drive)
 {
 	struct rig *rig = arg;
+	if (rig->stale_fails)
+		return -EIO;
 	assert_false((rig->stale_told & ~rig->filling) >> drive & 1);
 	rig->stale_told |= UINT64_C(1) << drive;
 	rig->filling &= ~(UINT64_C(1) << drive);
+	return 0;
 }
 
 /* Above the store, below the drive: the model, where there is one, is above it as well. */

@@ -50,6 +50,7 @@ struct rig {
 	uint8_t *journal_then; /* as it was at that moment */
 	uint64_t stale_then;
 	uint64_t stale_told; /* mask of the drives the set reported; a member would keep it */
+	bool stale_fails;    /* what the set reports cannot be kept */
 	uint64_t filling;    /* those of them that are being rebuilt: they may be reported anew */
 };
 

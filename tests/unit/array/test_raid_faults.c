@@ -244,6 +244,41 @@ static void dirty(void **state)
 	rig_close(&rig);
 }
 
+/* More drives are out than the level covers, but fewer in some stripes: a write there could not be
+ * acknowledged, so none is begun, and nothing is half-way when the drives return. */
+static void uncovered(void **state)
+{
+	static uint8_t data[CHUNK];
+	struct rig rig;
+	struct rng rng;
+	unsigned refused = 0, count = 0;
+
+	rng_init(&rng, 1, 0);
+	rig_open(&rig, "adapt", 12, 12 * CHUNK, CHUNK, DRIVE_TIMING_NONE, 1);
+	fill(&rig, &rng);
+	for (unsigned i = 3; i < 6; i++)
+		drive_set_failed(rig.drives[i], true);
+	for (uint64_t at = 0; at < rig.set->size_bytes; at += CHUNK, count++) {
+		rng_fill(&rng, data, CHUNK);
+		enum io_op op = at / CHUNK % 3 ? IO_WRITE : IO_UNMAP;
+		int rc = io_wait(NULL, rig.set, op, at, op == IO_WRITE ? data : NULL, CHUNK);
+		ensure(rc == 0 || rc == -EIO, "status %d", rc);
+		refused += rc != 0;
+		if (rc == 0 && op == IO_UNMAP)
+			memset(now + at, 0, CHUNK);
+		else if (rc == 0)
+			memcpy(now + at, data, CHUNK);
+	}
+	assert_in_range(refused, count / 2, count);
+	assert_int_equal(rig.ops->dirty_unit(rig.set, 0), UINT64_MAX);
+	for (unsigned i = 3; i < 6; i++)
+		drive_set_failed(rig.drives[i], false);
+	memcpy(old, now, rig.set->size_bytes);
+	check_content(&rig, false);
+	check_fits(&rig);
+	rig_close(&rig);
+}
+
 /* A column that cannot be rebuilt is lost, not wrong; whatever makes it known again heals it. */
 static void lost(void **state)
 {
@@ -320,7 +355,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(one_error), cmocka_unit_test(errors_for_ever),
 	    cmocka_unit_test(no_space),	 cmocka_unit_test(dirty),
-	    cmocka_unit_test(lost),	 cmocka_unit_test(cures),
+	    cmocka_unit_test(uncovered), cmocka_unit_test(lost),
+	    cmocka_unit_test(cures),
 	};
 	return cmocka_run_group_tests_name("raid_faults", tests, NULL, NULL);
 }

@@ -17,9 +17,12 @@
 #include "base/io.h"
 #include "target/drive/vfs.h"
 
-enum { FILES_MAX = 128, SECTOR = 512, LOST_ONE_IN = 40, PATH_BYTES = 400 };
+enum { BLOCK_BYTES = 64 * 1024, BLOCKS_MAX = 2048 }; /* of a file: larger ones are not watched */
+enum { FILES_MAX = 128, SECTOR = 512, LOST_ONE_IN = 40, PATH_BYTES = 400, NAME_BYTES = 64 };
 
-const char *const crash_mutant_names[] = {"none", "lost-write", "lying-sync", "dead-battery", NULL};
+const char *const crash_mutant_names[] = {
+    "none", "lost-write", "lying-sync", "dead-battery", "lost-line", "lost-update", NULL,
+};
 
 /* What a range held before a write that is not synced yet. */
 struct undo {
@@ -33,14 +36,22 @@ struct crash_file {
 	ino_t inode;
 	int fd; /* our own: the array's may be closed */
 	bool is_drive;
-	struct undo *undo; /* newest first */
+	uint64_t size;
+	uint64_t data[BLOCKS_MAX / 64]; /* a bit a block that may hold anything but zeros */
+	struct undo *undo;		/* newest first */
 };
 
-/* A part of battery-backed memory that holds something. */
+/* A battery-backed memory, and the parts of it that hold something. */
 struct kept {
 	struct kept *next;
 	uint64_t at, size;
 	uint8_t *content;
+};
+
+struct memory {
+	struct memory *next;
+	uint64_t size;
+	struct kept *kept;
 	char path[PATH_BYTES];
 };
 
@@ -53,12 +64,50 @@ static struct crash {
 	uint64_t calls_left; /* 0: not armed */
 	struct crash_file files[FILES_MAX];
 	unsigned file_count;
-	struct kept *kept;
+	struct memory *memories;
+	char given_up[4][NAME_BYTES];
+	size_t given_up_count;
 	void (*told)(void *arg);
 	void *told_arg;
 } crash;
 
 /* ---- files ---- */
+
+/* Most of a drive was never written: that is not read from the system, which takes longer than all
+ * the rest. */
+static void note_data(struct crash_file *file, uint64_t at, uint64_t size)
+{
+	for (uint64_t i = at / BLOCK_BYTES; i * BLOCK_BYTES < at + size && i < BLOCKS_MAX; i++)
+		file->data[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static void note_punched(struct crash_file *file, uint64_t at, uint64_t size)
+{
+	uint64_t first = (at + BLOCK_BYTES - 1) / BLOCK_BYTES;
+
+	for (uint64_t i = first; (i + 1) * BLOCK_BYTES <= at + size && i < BLOCKS_MAX; i++)
+		file->data[i / 64] &= ~(UINT64_C(1) << (i % 64));
+}
+
+static bool is_hole(const struct crash_file *file, uint64_t at, uint64_t size)
+{
+	if (at + size > file->size || at + size > (uint64_t)BLOCKS_MAX * BLOCK_BYTES)
+		return false;
+	for (uint64_t i = at / BLOCK_BYTES; i * BLOCK_BYTES < at + size; i++)
+		if (file->data[i / 64] >> (i % 64) & 1)
+			return false;
+	return true;
+}
+
+static void find_data(struct crash_file *file)
+{
+	off_t end = 0, at;
+
+	while ((at = lseek(file->fd, end, SEEK_DATA)) >= 0) {
+		end = lseek(file->fd, at, SEEK_HOLE);
+		note_data(file, (uint64_t)at, (uint64_t)(end - at));
+	}
+}
 
 static struct crash_file *file_of(int fd)
 {
@@ -68,8 +117,11 @@ static struct crash_file *file_of(int fd)
 	if (fstat(fd, &status))
 		return NULL;
 	for (unsigned i = 0; i < crash.file_count; i++)
-		if (crash.files[i].inode == status.st_ino && crash.files[i].device == status.st_dev)
+		if (crash.files[i].inode == status.st_ino &&
+		    crash.files[i].device == status.st_dev) {
+			crash.files[i].size = (uint64_t)status.st_size;
 			return &crash.files[i];
+		}
 	if (crash.file_count == FILES_MAX)
 		return NULL;
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -81,7 +133,9 @@ static struct crash_file *file_of(int fd)
 	    .inode = status.st_ino,
 	    .fd = open(link, O_RDWR | O_CLOEXEC),
 	    .is_drive = strstr(path, "-drive") != NULL,
+	    .size = (uint64_t)status.st_size,
 	};
+	find_data(file);
 	return file;
 }
 
@@ -139,28 +193,47 @@ static void lose_power(void)
 
 /* ---- battery-backed memory ---- */
 
+/* Not what says whose memory it is: without that nothing is opened at all. */
+static void lose_lines(struct kept *kept)
+{
+	enum { HEAD_BYTES = 8192, LINE_BYTES = 512, LINE_ONE_IN = 8 };
+
+	for (uint64_t at = 0; at + LINE_BYTES <= kept->size; at += LINE_BYTES)
+		if (kept->at + at >= HEAD_BYTES && rng_below(&crash.rng, LINE_ONE_IN) == 0)
+			memset(kept->content + at, 0, LINE_BYTES);
+}
+
 static void keep(const char *name)
 {
-	char path[PATH_BYTES];
+	struct memory *memory = calloc(1, sizeof *memory);
+	struct stat status;
 	off_t end = 0, at;
 
-	snprintf(path, sizeof path, "%s/%s", crash.dir, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && (at = lseek(fd, end, SEEK_DATA)) >= 0) {
+	if (!memory)
+		abort();
+	snprintf(memory->path, sizeof memory->path, "%s/%s", crash.dir, name);
+	int fd = open(memory->path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &status))
+		abort();
+	memory->size = (uint64_t)status.st_size;
+	memory->next = crash.memories;
+	crash.memories = memory;
+	while ((at = lseek(fd, end, SEEK_DATA)) >= 0) {
 		end = lseek(fd, at, SEEK_HOLE);
 		struct kept *kept = calloc(1, sizeof *kept);
-		if (!kept || !(kept->content = calloc(1, (size_t)(end - at))))
+		if (!kept || !(kept->content = malloc((size_t)(end - at))))
 			abort();
-		memcpy(kept->path, path, sizeof path);
 		kept->at = (uint64_t)at;
 		kept->size = (uint64_t)(end - at);
-		if (crash.mutant != MUTANT_DEAD_BATTERY)
-			(void)!pread(fd, kept->content, kept->size, at);
-		kept->next = crash.kept;
-		crash.kept = kept;
+		if (crash.mutant == MUTANT_DEAD_BATTERY ||
+		    pread(fd, kept->content, kept->size, at) != (ssize_t)kept->size)
+			memset(kept->content, 0, kept->size);
+		if (crash.mutant == MUTANT_LOST_LINE && strstr(name, "-cache"))
+			lose_lines(kept);
+		kept->next = memory->kept;
+		memory->kept = kept;
 	}
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 }
 
 static void keep_memory(void)
@@ -202,6 +275,13 @@ static void die(void)
 
 static ssize_t crash_preadv(int fd, const struct iovec *iov, int count, off_t at)
 {
+	struct crash_file *file = crash.dead ? NULL : file_of(fd);
+	uint64_t size = iov_bytes(iov, (unsigned)count);
+
+	if (file && is_hole(file, (uint64_t)at, size)) {
+		iov_zero(iov, (unsigned)count, 0, size);
+		return (ssize_t)size;
+	}
 	if (!crash.dead)
 		return vfs_system.preadv(fd, iov, count, at);
 	errno = EIO;
@@ -232,6 +312,8 @@ static ssize_t crash_pwritev(int fd, const struct iovec *iov, int count, off_t a
 		return -1;
 	if (crash.power && file)
 		note_undo(file, (uint64_t)at, size);
+	if (file)
+		note_data(file, (uint64_t)at, size);
 	if (last) {
 		write_part(fd, iov, count, at);
 		die();
@@ -287,7 +369,12 @@ static int crash_allocate(int fd, off_t at, off_t size)
 
 static int crash_punch(int fd, off_t at, off_t size)
 {
-	return whole_call() ? -1 : vfs_system.punch(fd, at, size);
+	struct crash_file *file = file_of(fd);
+	int rc = whole_call() ? -1 : vfs_system.punch(fd, at, size);
+
+	if (rc == 0 && file)
+		note_punched(file, (uint64_t)at, (uint64_t)size);
+	return rc;
 }
 
 static int crash_rename(const char *from, const char *to)
@@ -331,18 +418,26 @@ static void close_files(void)
 	crash.file_count = 0;
 }
 
+/* What was stored after the crash is gone, also where nothing had been stored before. */
 static void release_memory(bool restore)
 {
-	while (crash.kept) {
-		struct kept *kept = crash.kept;
-		int fd = restore ? open(kept->path, O_WRONLY | O_CLOEXEC) : -1;
-		if (fd >= 0) {
-			(void)!pwrite(fd, kept->content, kept->size, (off_t)kept->at);
-			close(fd);
+	while (crash.memories) {
+		struct memory *memory = crash.memories;
+		int fd = restore ? open(memory->path, O_WRONLY | O_TRUNC | O_CLOEXEC) : -1;
+		if (restore && (fd < 0 || ftruncate(fd, (off_t)memory->size)))
+			abort();
+		while (memory->kept) {
+			struct kept *kept = memory->kept;
+			if (restore)
+				(void)!pwrite(fd, kept->content, kept->size, (off_t)kept->at);
+			memory->kept = kept->next;
+			free(kept->content);
+			free(kept);
 		}
-		crash.kept = kept->next;
-		free(kept->content);
-		free(kept);
+		if (fd >= 0)
+			close(fd);
+		crash.memories = memory->next;
+		free(memory);
 	}
 }
 
@@ -364,6 +459,18 @@ void crash_disarm(void)
 	crash.calls_left = 0;
 }
 
+void crash_now(void)
+{
+	if (!crash.dead)
+		die();
+}
+
+void crash_give_up(const char *name)
+{
+	if (crash.given_up_count < ARRAY_SIZE(crash.given_up))
+		snprintf(crash.given_up[crash.given_up_count++], NAME_BYTES, "%s", name);
+}
+
 bool crash_happened(void)
 {
 	return crash.dead;
@@ -377,8 +484,16 @@ void crash_tell(void (*fn)(void *arg), void *arg)
 
 void crash_recover(void)
 {
+	char path[PATH_BYTES];
+
 	close_files();
 	release_memory(true);
+	while (crash.given_up_count > 0) {
+		snprintf(path, sizeof path, "%s/%s", crash.dir,
+			 crash.given_up[--crash.given_up_count]);
+		if (truncate(path, 0))
+			abort();
+	}
 	crash.coins = rng_u64(&crash.rng);
 	crash.dead = false;
 	crash.calls_left = 0;

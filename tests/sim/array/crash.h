@@ -16,12 +16,14 @@
 
 #include "base/rng.h"
 
-/* Faults of the storage below that the simulation has to notice. */
+/* Faults of the storage below, and of the array, that the simulation has to notice. */
 enum crash_mutant {
 	MUTANT_NONE,
 	MUTANT_LOST_WRITE,   /* one of many writes to drives is acknowledged and not carried out */
 	MUTANT_LYING_SYNC,   /* syncs are acknowledged and not carried out */
 	MUTANT_DEAD_BATTERY, /* battery-backed memory comes back empty */
+	MUTANT_LOST_LINE,    /* parts of a cache's memory come back empty */
+	MUTANT_LOST_UPDATE,  /* (of the mover) a write to a page is not carried over to its copy */
 };
 extern const char *const crash_mutant_names[];
 
@@ -31,6 +33,9 @@ void crash_end(void);
 /* The CALLS-th change from now on is the last. */
 void crash_arm(uint64_t calls);
 void crash_disarm(void);
+void crash_now(void); /* between two calls */
+/* After a crash: the memory NAME, in the directory, will be empty (an administrator's doing). */
+void crash_give_up(const char *name);
 bool crash_happened(void);
 /* Calls FN at the moment of a crash, from within the call that is the last; NULL: nobody. */
 void crash_tell(void (*fn)(void *arg), void *arg);

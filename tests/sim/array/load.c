@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "target/array/cache.h"
 #include "tests/sim/array/crash.h"
+#include "tests/sim/array/trouble.h"
 
 enum { PROBES = 24, VERIFY_NS_MAX = 600 };
 
@@ -43,13 +45,51 @@ static uint64_t pick(struct load *load, uint64_t least, uint64_t most)
 
 /* ---- ends ---- */
 
+/* The members that hold anything of the range; of a flush, all. */
+static unsigned members_of(struct load *load, const struct flight *flight)
+{
+	const struct volume *volume = group_volume(load->world->group, flight->volume);
+	uint64_t at = flight->sector * SECTOR_BYTES, end = at + flight->count * SECTOR_BYTES;
+	unsigned members = flight->io.op == IO_FLUSH ? ~0U : 0;
+
+	while (at < end) {
+		const struct member *member;
+		uint64_t run;
+		volume_slice(volume, at, &member, &run);
+		for (unsigned i = 0; i < load->world->pool.members.count; i++)
+			members |= (unsigned)(world_member(load->world, i) == member) << i;
+		at += run;
+	}
+	return members;
+}
+
+/* Is that a clean error for what has happened to the members of the range? */
+static bool is_due(struct load *load, const struct flight *flight)
+{
+	unsigned members = flight->members | members_of(load, flight);
+
+	switch (flight->io.status) {
+	case -ENOSPC:
+		return flight->io.op == IO_WRITE;
+	case -EIO:
+		return load->errors_allowed && members & 1;
+	case -ENODEV:
+		for (unsigned i = 0; i < load->world->pool.members.count; i++)
+			if (members >> i & 1 && trouble_was_away(load->world, i, flight->absences))
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
 static void judge_error(struct load *load, const struct flight *flight)
 {
 	static const char *const names[] = {"READ", "WRITE", "FLUSH", "UNMAP"};
 	int status = flight->io.status;
 
 	load->errors++;
-	if (status == -ENOSPC || (load->errors_allowed && status == -EIO))
+	if (is_due(load, flight))
 		return;
 	world_fault(load->world, "%s of %llu sectors at %llu of volume %u ends with %s",
 		    names[flight->io.op], (unsigned long long)flight->count,
@@ -133,6 +173,8 @@ static bool start(struct load *load, unsigned volume, enum io_op op, unsigned fl
 	    .iov_count = data ? 1 : 0,
 	    .done = flight_done,
 	};
+	flight->absences = load->world->absences;
+	flight->members = members_of(load, flight);
 	if (op == IO_WRITE)
 		shadow_fill(flight->data, sector, count, flight->id);
 	for (uint64_t i = sector; changes && i < sector + count; i += LOAD_BLOCK_SECTORS)
@@ -164,6 +206,10 @@ static void choose_range(struct load *load, unsigned volume, uint64_t *ret_secto
 
 	if (pick(load, 0, 19) == 0)
 		sector = pick(load, 0, all - count);
+	if (load->world->focused && volume == 0 && pick(load, 0, 9)) {
+		sector = load->world->focus * page + pick(load, 0, zone - count);
+		sector = MIN_OF(sector, all - count);
+	}
 	if (pick(load, 0, 1)) /* as file systems do */
 		sector = sector / 8 * 8;
 	*ret_sector = sector;
@@ -176,6 +222,8 @@ void load_issue(struct load *load)
 	uint64_t kind = pick(load, 0, 99), sector, count;
 
 	choose_range(load, volume, &sector, &count);
+	if (!trouble_reaches(load->world, volume))
+		return;
 	if (kind < 40)
 		(void)start(load, volume, IO_READ, 0, sector, count);
 	else if (kind < 85)
@@ -233,6 +281,7 @@ struct probe {
 	unsigned volume;
 	uint64_t sector;
 	uint64_t drives; /* of member 0, that served it while all was well */
+	bool cached;	 /* none of them, but a cache of that member may have */
 };
 
 static uint64_t reads_of(struct load *load, unsigned index)
@@ -252,6 +301,10 @@ static void probe_healthy(struct load *load, struct probe *probe)
 	for (unsigned i = 0; i < count; i++)
 		if (reads_of(load, i) != before[i])
 			probe->drives |= UINT64_C(1) << i;
+	struct flight place = {
+	    .volume = probe->volume, .sector = probe->sector, .count = 1, .io.op = IO_READ};
+	probe->cached = !probe->drives && load->world->members[0].cache.size_bytes &&
+			members_of(load, &place) & 1;
 }
 
 /* One drive more than the level tolerates, all of one group. */
@@ -276,10 +329,35 @@ static uint64_t fail_too_many(struct load *load)
 	return mask;
 }
 
+/* Too many drives that go while an update is under way leave it half-way, and then redundancy is of
+ * no use for the rest of the stripe: a cache's own updates are to end before. */
+static bool caches_clean(struct world *world)
+{
+	uint64_t end_ns = loop_now_ns(world->loop) + 60 * NS_PER_S, dirty_bytes;
+
+	do {
+		dirty_bytes = 0;
+		for (unsigned i = 0; i < world->pool.members.count; i++) {
+			struct cache_status status;
+			if (member_cache_status(world_member(world, i), &status))
+				dirty_bytes += status.dirty_bytes;
+		}
+		if (dirty_bytes)
+			(void)loop_run_until(world->loop,
+					     loop_now_ns(world->loop) + 100 * NS_PER_MS);
+	} while (dirty_bytes && loop_now_ns(world->loop) < end_ns);
+	if (dirty_bytes)
+		world_fault(world, "caches keep %llu dirty bytes", (unsigned long long)dirty_bytes);
+	return dirty_bytes == 0;
+}
+
 bool load_beyond_tolerance(struct load *load)
 {
 	struct world *world = load->world;
 	struct probe probes[PROBES];
+
+	if (!caches_clean(world))
+		return false;
 
 	for (unsigned i = 0; i < PROBES; i++) {
 		uint64_t count;
@@ -294,7 +372,7 @@ bool load_beyond_tolerance(struct load *load)
 	load->errors_allowed = true;
 	for (unsigned i = 0; i < PROBES; i++) {
 		int status = read_now(load, probes[i].volume, probes[i].sector, 1);
-		if (status && !(probes[i].drives & failed))
+		if (status && !(probes[i].drives & failed) && !probes[i].cached)
 			world_fault(world,
 				    "sector %llu of volume %u cannot be read although its drive is "
 				    "there (read from %llx, failed %llx)",

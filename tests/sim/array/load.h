@@ -21,7 +21,9 @@ struct flight {
 	unsigned volume;
 	uint64_t sector, count;
 	uint32_t id;
-	uint64_t stamp; /* the shadow's, when a flush began */
+	uint64_t stamp;	   /* the shadow's, when a flush began */
+	uint64_t absences; /* the world's, when it began */
+	unsigned members;  /* a bit each: where its range lay then */
 	bool busy;
 	uint8_t *data;
 };

@@ -8,21 +8,78 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = SECTOR_BYTES / 8 };
+enum { WORDS = SECTOR_BYTES / 8, BLOCK_SECTORS = 128, SPARES = 2 };
+
+/* ---- memory ---- */
+
+static struct shadow spares[SPARES]; /* untouched ones */
+
+static uint64_t block_count(const struct shadow *shadow)
+{
+	return (shadow->count + BLOCK_SECTORS - 1) / BLOCK_SECTORS;
+}
 
 bool shadow_init(struct shadow *shadow, uint64_t bytes)
 {
-	*shadow = (struct shadow){.count = bytes / SECTOR_BYTES};
-	shadow->sectors = calloc(shadow->count, sizeof *shadow->sectors);
-	for (uint64_t i = 0; shadow->sectors && i < shadow->count; i++)
-		shadow->sectors[i].now.count = 1;
-	return shadow->sectors != NULL;
+	uint64_t count = bytes / SECTOR_BYTES;
+
+	for (unsigned i = 0; i < SPARES; i++)
+		if (spares[i].capacity >= count) {
+			*shadow = spares[i];
+			shadow->count = count;
+			spares[i] = (struct shadow){.capacity = 0};
+			return true;
+		}
+	*shadow = (struct shadow){.count = count, .capacity = count};
+	shadow->sectors = calloc(count, sizeof *shadow->sectors);
+	shadow->touched = calloc(block_count(shadow), 1);
+	return shadow->sectors && shadow->touched;
+}
+
+/* Of the sectors of BLOCK. */
+static uint64_t block_end(const struct shadow *shadow, uint64_t block)
+{
+	uint64_t end = (block + 1) * BLOCK_SECTORS;
+	return end < shadow->count ? end : shadow->count;
 }
 
 void shadow_done(struct shadow *shadow)
 {
-	free(shadow->sectors);
+	struct shadow *spare = &spares[0];
+
 	free(shadow->late);
+	for (uint64_t block = 0; shadow->count && block < block_count(shadow); block++) {
+		uint64_t first = block * BLOCK_SECTORS;
+		if (shadow->touched[block])
+			memset(&shadow->sectors[first], 0,
+			       (block_end(shadow, block) - first) * sizeof *shadow->sectors);
+		shadow->touched[block] = 0;
+	}
+	for (unsigned i = 1; i < SPARES; i++)
+		if (spares[i].capacity < spare->capacity)
+			spare = &spares[i];
+	if (spare->capacity < shadow->capacity) { /* the larger one is kept */
+		struct shadow kept = *spare;
+		*spare = (struct shadow){
+		    .sectors = shadow->sectors,
+		    .touched = shadow->touched,
+		    .capacity = shadow->capacity,
+		};
+		*shadow = kept;
+	}
+	free(shadow->sectors);
+	free(shadow->touched);
+	*shadow = (struct shadow){.count = 0};
+}
+
+static struct shadow_sector *sector_at(struct shadow *shadow, uint64_t sector)
+{
+	struct shadow_sector *at = &shadow->sectors[sector];
+
+	shadow->touched[sector / BLOCK_SECTORS] = 1;
+	if (at->now.count == 0)
+		at->now.count = 1; /* zeros */
+	return at;
 }
 
 /* ---- contents ---- */
@@ -105,7 +162,7 @@ void shadow_acknowledged(struct shadow *shadow, uint64_t sector, uint64_t count,
 {
 	shadow->stamp++;
 	for (uint64_t i = sector; i < sector + count; i++) {
-		struct shadow_sector *at = &shadow->sectors[i];
+		struct shadow_sector *at = sector_at(shadow, i);
 		supersede(shadow, at);
 		if (stable)
 			at->past = (struct shadow_set){.count = 0};
@@ -118,7 +175,7 @@ void shadow_acknowledged(struct shadow *shadow, uint64_t sector, uint64_t count,
 void shadow_possible(struct shadow *shadow, uint64_t sector, uint64_t count, uint32_t id)
 {
 	for (uint64_t i = sector; i < sector + count; i++)
-		add(&shadow->sectors[i].now, id);
+		add(&sector_at(shadow, i)->now, id);
 }
 
 bool shadow_expect_late(struct shadow *shadow)
@@ -137,7 +194,7 @@ void shadow_uncertain(struct shadow *shadow, uint64_t sector, uint64_t count, ui
 {
 	shadow->stamp++;
 	for (uint64_t i = sector; i < sector + count; i++)
-		add(&shadow->sectors[i].now, id);
+		add(&sector_at(shadow, i)->now, id);
 }
 
 void shadow_flushed(struct shadow *shadow, uint64_t stamp)
@@ -148,11 +205,14 @@ void shadow_flushed(struct shadow *shadow, uint64_t stamp)
 
 void shadow_power_lost(struct shadow *shadow)
 {
-	for (uint64_t i = 0; i < shadow->count; i++) {
-		struct shadow_sector *at = &shadow->sectors[i];
-		if (at->stamp > shadow->flushed)
-			add_all(&at->now, &at->past);
-		at->past = (struct shadow_set){.count = 0};
+	for (uint64_t block = 0; block < block_count(shadow); block++) {
+		uint64_t i = block * BLOCK_SECTORS, end = block_end(shadow, block);
+		for (; shadow->touched[block] && i < end; i++) {
+			struct shadow_sector *at = sector_at(shadow, i);
+			if (at->stamp > shadow->flushed)
+				add_all(&at->now, &at->past);
+			at->past = (struct shadow_set){.count = 0};
+		}
 	}
 }
 
@@ -224,7 +284,7 @@ bool shadow_check(struct shadow *shadow, uint64_t sector, uint64_t count, const 
 		  struct shadow_fault *ret_fault)
 {
 	for (uint64_t i = 0; i < count; i++) {
-		struct shadow_sector *at = &shadow->sectors[sector + i];
+		struct shadow_sector *at = sector_at(shadow, sector + i);
 		if (settle(shadow, at, sector + i, data + i * SECTOR_BYTES))
 			continue;
 		describe(at, sector + i, data + i * SECTOR_BYTES, ret_fault);

@@ -20,8 +20,8 @@ enum { SECTOR_BYTES = 512, SHADOW_MAX = 6 };
 
 struct shadow_set {
 	uint32_t id[SHADOW_MAX];
-	uint8_t count;
-	bool wild; /* more than fit: any that belongs there */
+	uint8_t count; /* 0 of `now`: nothing ever happened there */
+	bool wild;     /* more than fit: any that belongs there */
 };
 
 struct shadow_sector {
@@ -32,7 +32,8 @@ struct shadow_sector {
 
 struct shadow {
 	struct shadow_sector *sectors;
-	uint64_t count;
+	uint8_t *touched;	  /* a byte a block of sectors: others are as they were made */
+	uint64_t count, capacity; /* sectors */
 	uint64_t stamp, flushed;
 	/* What may yet take place at any time, until a later write is acknowledged: a read settles
 	 * nothing of that.  NULL: nothing does. */
@@ -44,6 +45,7 @@ struct shadow_fault {
 	char text[200];
 };
 
+/* The memory of one that is done is used again. */
 bool shadow_init(struct shadow *shadow, uint64_t bytes);
 void shadow_done(struct shadow *shadow);
 void shadow_fill(uint8_t *data, uint64_t sector, uint64_t count, uint32_t id);

@@ -15,6 +15,8 @@
 #include "base/bytes.h"
 #include "target/drive/faults.h"
 #include "tests/sim/array/crash.h"
+#include "tests/sim/array/roam.h"
+#include "tests/sim/array/trouble.h"
 
 void world_fault(struct world *world, const char *format, ...)
 {
@@ -46,123 +48,6 @@ void world_trace(struct world *world, const char *format, ...)
 	putchar('\n');
 }
 
-static uint64_t pick(struct world *world, uint64_t least, uint64_t most)
-{
-	return least + rng_below(&world->rng, most - least + 1);
-}
-
-/* ---- shape ---- */
-
-struct shape {
-	const char *raid;
-	unsigned least, most, step; /* active drives */
-	unsigned data;		    /* of `least` drives, how many hold data */
-};
-
-static const struct shape shapes[] = {
-    {"raid1", 2, 3, 1, 1}, {"raid10", 2, 8, 2, 1},  {"raid5", 3, 7, 1, 2},   {"raid50", 6, 8, 2, 4},
-    {"raid6", 4, 8, 1, 2}, {"raid60", 8, 12, 2, 4}, {"adapt", 12, 16, 1, 8},
-};
-
-static int level_index(const char *raid)
-{
-	for (int i = 0; raid_level_names[i]; i++)
-		if (strcmp(raid_level_names[i], raid) == 0)
-			return i;
-	return -1;
-}
-
-static const struct shape *choose_shape(const char *level, uint64_t seed)
-{
-	const struct shape *usable[ARRAY_SIZE(shapes)] = {NULL};
-	unsigned count = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
-		if (level_index(shapes[i].raid) >= 0 &&
-		    (!level || strcmp(level, shapes[i].raid) == 0))
-			usable[count++] = &shapes[i];
-	return count ? usable[seed % count] : NULL;
-}
-
-/* The smallest drives with which a member has PAGES pages. */
-static uint64_t drive_bytes_for(const struct raid_ops *level, unsigned drives, uint64_t chunk,
-				unsigned pages)
-{
-	uint64_t bytes = MIB;
-	while (level->usable_bytes(drives, bytes, chunk) < pages * POOL_PAGE_BYTES)
-		bytes += 256 * KIB;
-	return bytes;
-}
-
-static bool make_member(struct world *world, const struct shape *shape, unsigned index)
-{
-	static const uint64_t chunks[] = {32 * KIB, 64 * KIB, 128 * KIB, 128 * KIB};
-	char why[200];
-	uint64_t chunk = chunks[pick(world, 0, ARRAY_SIZE(chunks) - 1)];
-	unsigned spares = (unsigned)pick(world, 0, 2);
-
-	world->level = raid_find(shape->raid);
-	if (world->actives == 0)
-		do
-			world->actives = (unsigned)pick(world, shape->least, shape->most);
-		while (world->level->check(world->actives, why, sizeof why));
-	world->protection = world->level->protection(world->actives);
-	if (world->protection.distributed_spares)
-		spares = 0;
-	snprintf(world->names[index], sizeof world->names[index], "m%u", index + 1);
-	world->members[index] = (struct member_config){
-	    .name = world->names[index],
-	    .drives = {.count = world->actives + spares,
-		       .spares = spares,
-		       .size_bytes = drive_bytes_for(world->level, world->actives, chunk,
-						     (unsigned)pick(world, 1, 2))},
-	    .raid = level_index(shape->raid),
-	    .chunk_bytes = chunk,
-	    .checksums = pick(world, 0, 1) ? MEMBER_CHECKSUMS_ON : MEMBER_CHECKSUMS_OFF,
-	    .timing = pick(world, 0, 3) ? DRIVE_TIMING_MODELLED : DRIVE_TIMING_NONE,
-	    .store_kind = "file",
-	    .store_place = world->dir,
-	    .spare_delay_ns = pick(world, 0, 1) ? 50 * NS_PER_MS : 0,
-	};
-	return true;
-}
-
-bool world_make(struct world *world, uint64_t seed, const char *level, const char *parent)
-{
-	*world = (struct world){.seed = seed};
-	rng_init(&world->rng, seed, rng_stream_of("array"));
-	const struct shape *shape = choose_shape(level, seed);
-	if (!shape)
-		return false;
-	snprintf(world->dir, sizeof world->dir, "%s/array-%llx-%d", parent,
-		 (unsigned long long)seed, (int)getpid());
-	if (mkdir(world->dir, 0700))
-		return false;
-	unsigned members = pick(world, 0, 5) ? 1 : 2;
-	for (unsigned i = 0; i < members; i++)
-		if (!make_member(world, shape, i))
-			return false;
-	world->pool = (struct pool_config){.name = "default"};
-	world->pool.members = (struct cfg_list){world->members, members};
-	static const char *const names[WORLD_VOLUMES] = {"v0", "v1"};
-	unsigned volumes = pick(world, 0, 3) ? 1 : 2;
-	for (unsigned i = 0; i < volumes; i++) {
-		uint64_t pages = i ? 1 : members;
-		world->volumes[i] = (struct volume_config){
-		    .name = names[i],
-		    .pool = "default",
-		    .size_bytes = pages * POOL_PAGE_BYTES - pick(world, 0, 3) * 4096,
-		    .thin = i || pick(world, 0, 2),
-		    .block_bytes = 512,
-		};
-		if (!shadow_init(&world->shadows[i], world->volumes[i].size_bytes))
-			return false;
-	}
-	world->config =
-	    (struct group_config){.pools = {&world->pool, 1}, .volumes = {world->volumes, volumes}};
-	return loop_new_virtual(0, &world->loop) == 0;
-}
-
 void world_remove(struct world *world)
 {
 	struct dirent *entry;
@@ -186,14 +71,25 @@ bool world_open(struct world *world)
 {
 	struct err err = {0};
 	int rc = group_open(world->loop, &world->config, "sim", world->seed, &world->group, &err);
-	if (rc)
+	if (rc) {
 		world_fault(world, "cannot open the group: %s", err.what);
-	return rc == 0;
+		return false;
+	}
+	trouble_begin(world);
+	roam_begin(world);
+	return true;
 }
 
 void world_close(struct world *world)
 {
+	if (world->group)
+		trouble_end(world);
 	world->group = group_close(world->group);
+}
+
+void world_pass(struct world *world, uint64_t most_ns)
+{
+	(void)loop_run_until(world->loop, loop_now_ns(world->loop) + world_pick(world, 0, most_ns));
 }
 
 /* ---- drives ---- */
@@ -251,9 +147,9 @@ int world_slack(struct world *world, unsigned index, unsigned slot)
 /* A drive of the set, chosen at random, that may be touched; its place in *RET_MEMBER. */
 static struct drive *choose_drive(struct world *world, unsigned *ret_member, unsigned *ret_drive)
 {
-	*ret_member = (unsigned)pick(world, 0, world->pool.members.count - 1);
+	*ret_member = (unsigned)world_pick(world, 0, world->pool.members.count - 1);
 	struct member *member = world_member(world, *ret_member);
-	*ret_drive = (unsigned)pick(world, 0, member_drive_count(member) - 1);
+	*ret_drive = (unsigned)world_pick(world, 0, member_drive_count(member) - 1);
 	int slot = member_drive_slot(member, *ret_drive);
 	struct drive *drive = member_drive(member, *ret_drive);
 
@@ -279,9 +175,9 @@ void world_fail_drive(struct world *world)
 
 void world_return_drive(struct world *world)
 {
-	unsigned index = (unsigned)pick(world, 0, world->pool.members.count - 1);
+	unsigned index = (unsigned)world_pick(world, 0, world->pool.members.count - 1);
 	struct member *member = world_member(world, index);
-	unsigned first = (unsigned)pick(world, 0, member_drive_count(member) - 1);
+	unsigned first = (unsigned)world_pick(world, 0, member_drive_count(member) - 1);
 
 	for (unsigned i = 0; i < member_drive_count(member); i++) {
 		struct drive *drive =
@@ -314,15 +210,16 @@ void world_damage(struct world *world)
 	if (!drive || member_drive_slot(world_member(world, member), index) < 0)
 		return;
 	uint64_t size = drive->layer.size_bytes;
-	uint64_t offset = pick(world, 0, size / 4096 - 17) * 4096;
-	if (pick(world, 0, 2) == 0)
+	uint64_t offset = world_pick(world, 0, size / 4096 - 17) * 4096;
+	if (world_pick(world, 0, 2) == 0)
 		offset = offset % MIB; /* where something was written */
 	world->damaged[member] |= UINT64_C(1) << index;
 	member_scrub_progress(world_member(world, member), &scrub);
 	/* One that runs may have passed the place. */
 	world->scrubs[member] = scrub.completed + scrub.running;
-	uint64_t sectors = pick(world, 1, 128);
-	bool flip = world->members[member].checksums == MEMBER_CHECKSUMS_ON && pick(world, 0, 1);
+	uint64_t sectors = world_pick(world, 1, 128);
+	bool flip =
+	    world->members[member].checksums == MEMBER_CHECKSUMS_ON && world_pick(world, 0, 1);
 	world->flipped[member] |= (uint64_t)flip << index;
 	if (flip)
 		(void)drive_corrupt(drive, offset, sectors * SECTOR_BYTES, 8, rng_u64(&world->rng));
@@ -334,7 +231,7 @@ void world_damage(struct world *world)
 
 void world_scrub(struct world *world)
 {
-	unsigned index = (unsigned)pick(world, 0, world->pool.members.count - 1);
+	unsigned index = (unsigned)world_pick(world, 0, world->pool.members.count - 1);
 	(void)member_scrub_start(world_member(world, index));
 	world_trace(world, "a scrub of member %u is asked for", index + 1);
 }

@@ -11,10 +11,20 @@
 
 #include "base/rng.h"
 #include "target/array/array.h"
+#include "target/array/controller.h"
 #include "target/array/sweep.h"
 #include "tests/sim/array/shadow.h"
 
-enum { WORLD_MEMBERS = 2, WORLD_VOLUMES = 2, WORLD_DIR_BYTES = 128 };
+enum { WORLD_MEMBERS = 3, WORLD_VOLUMES = 2, WORLD_DIR_BYTES = 128 };
+
+/* What befalls a member beside its drives (trouble.h). */
+struct plight {
+	struct world *world;
+	struct controller_pair pair; /* style equallogic */
+	struct loop_timer timer;     /* for its deadline */
+	bool switched_off, battery_lost, slow;
+	uint64_t absence; /* the number of its last change between here and away */
+};
 
 struct world {
 	uint64_t seed;
@@ -34,10 +44,26 @@ struct world {
 	uint64_t damaged[WORLD_MEMBERS]; /* drives with planted faults, not known to be cured */
 	uint64_t flipped[WORLD_MEMBERS]; /* some of them: by flipped bits */
 	uint64_t scrubs[WORLD_MEMBERS];	 /* completed when the last fault was planted */
+	/* beside the drives */
+	struct plight plights[WORLD_MEMBERS];
+	struct controller_duo duo; /* style lun */
+	struct loop_timer duo_timer;
+	unsigned owner[WORLD_VOLUMES]; /* controllers of the duo */
+	uint64_t absences;
+	/* page moves (roam.h) */
+	bool roams, joins; /* pages move; one more member may join */
+	enum world_drain { WORLD_STAYS, WORLD_DRAINS, WORLD_UNSURE } drains[WORLD_MEMBERS];
+	bool focused; /* requests go to one page of volume 0 */
+	uint64_t focus;
 	bool shaken;	 /* a drive was away: requests of that time may yet miss it */
 	bool trace;	 /* print what happens */
 	char fault[400]; /* what went wrong, "": nothing so far */
 };
+
+static inline uint64_t world_pick(struct world *world, uint64_t least, uint64_t most)
+{
+	return least + rng_below(&world->rng, most - least + 1);
+}
 
 /* LEVEL: NULL chooses one by the seed. */
 bool world_make(struct world *world, uint64_t seed, const char *level, const char *parent);
@@ -60,6 +86,8 @@ void world_return_drive(struct world *world);
 void world_damage(struct world *world);
 void world_scrub(struct world *world);
 void world_return_all(struct world *world);
+/* Runs the loop for a random time. */
+void world_pass(struct world *world, uint64_t most_ns);
 /* Runs until all members are healthy and idle; false: not within an hour of virtual time. */
 bool world_heal(struct world *world);
 /* A scrub of every member; false: one does not end. */

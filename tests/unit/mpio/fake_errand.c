@@ -72,6 +72,11 @@ static void set_groups(struct fake_disk *disk, struct path_command *command)
 	assert(command->to_target && command->data_bytes == 8 && list[4] == 0);
 	disk->stpgs++;
 	disk->stpg_group = get_be16(list + 6);
+	if (disk->refuse_stpgs) {
+		disk->refuse_stpgs--;
+		sense(command, 5, 0x67, 0x0a);
+		return;
+	}
 	for (unsigned i = 0; i < disk->group_count; i++)
 		disk->groups[i].state = disk->groups[i].id == disk->stpg_group ? 0 : 1;
 }

@@ -58,6 +58,7 @@ struct fake_disk {
 	bool no_extended;     /* refuses the extended header */
 	uint8_t transition_s; /* told in the extended header */
 	unsigned rtpgs, stpgs;
+	unsigned refuse_stpgs;		  /* the next ones fail */
 	uint16_t stpg_group;		  /* the last one asked for */
 	struct fake_answer *next_command; /* answer of the next path_command, then NULL */
 };

@@ -309,6 +309,39 @@ static void explicit_change(void **unused)
 	rig_close(&rig);
 }
 
+/* A group that does not want to: another one's turn after a while. */
+static void refused_change(void **unused)
+{
+	struct mpio_config config = {.max_retries = 30, .alua_explicit = true};
+	struct rig rig;
+	uint16_t first;
+
+	config.no_path_ns = NS_PER_S;
+	rig_open(&rig, &config, 4, 1);
+	rig.disk.refuse_stpgs = 1;
+	rig.disk.group_count = 2;
+	rig.disk.groups[0] = (struct fake_group){.id = 10, .state = ANO};
+	rig.disk.groups[1] = (struct fake_group){.id = 20, .state = ANO};
+	for (unsigned i = 0; i < 4; i++) {
+		rig.fakes[i]->identity.target_port_group = i % 2 ? 20 : 10;
+		rig.fakes[i]->identity.tpgs = 2;
+	}
+	rig_start(&rig);
+	assert_int_equal(rig.ready_status, 0);
+	assert_int_equal(rig.disk.stpgs, 1);
+	first = rig.disk.stpg_group;
+	rig_run_for(&rig, 5 * NS_PER_S);
+	assert_int_equal(rig.disk.stpgs, 1);
+	do_some(&rig, 4); /* non-optimized is better than nothing */
+	fake_path_script(rig.fakes[0], (struct fake_answer){PATH_SENSE, 2, 6, 0x2a, 6});
+	rig_run_for(&rig, 6 * NS_PER_S);
+	do_some(&rig, 4); /* asks again */
+	rig_run_for(&rig, NS_PER_S);
+	assert_int_equal(rig.disk.stpgs, 2);
+	assert_int_not_equal(rig.disk.stpg_group, first);
+	rig_close(&rig);
+}
+
 /* A unit that says it has ALUA and then knows nothing of it: all paths are equal. */
 static void unsupported_report(void **unused)
 {
@@ -508,6 +541,7 @@ int main(void)
 	    cmocka_unit_test(transitions_are_waited_for),
 	    cmocka_unit_test(transitions_end_some_time),
 	    cmocka_unit_test(explicit_change),
+	    cmocka_unit_test(refused_change),
 	    cmocka_unit_test(unsupported_report),
 	    cmocka_unit_test(flapping_path_is_degraded),
 	    cmocka_unit_test(failback_is_delayed),

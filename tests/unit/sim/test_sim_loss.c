@@ -294,6 +294,66 @@ static void test_late_write(void **state)
 	lab_done(&lab);
 }
 
+/* The same where the network forgets what nobody sends again. */
+static void test_forgotten_write(void **state)
+{
+	const struct sim_link_config forgetful = {.delay_ns = DELAY_NS, .life_ns = NS_PER_S};
+	struct lab lab;
+	struct transfer late;
+
+	lab_init(&lab, &forgetful, NULL);
+	lab_connect_all(&lab);
+	sim_link_stall(lab.sides[0].link, true);
+	transfer_start(&late, &lab.sides[0], IO_WRITE, 1, 1, 0x11);
+	lab_run_for(&lab, 4 * NS_PER_S);
+	assert_int_equal(late.pio.result, PATH_LOST);
+	transfer_finish(&late);
+	sim_link_stall(lab.sides[0].link, false);
+	lab_run_for(&lab, NS_PER_S);
+	assert_int_equal(lab.volume.data[BLOCK], 0);
+	lab_done(&lab);
+}
+
+/* What goes one way arrives; that nothing comes back is found by the keep-alive. */
+static void test_half_stall(void **state)
+{
+	struct lab lab;
+	struct transfer write;
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab_connect_all(&lab);
+	sim_link_stall_lane(lab.sides[0].link, SIM_TO_INITIATOR, true);
+	transfer_start(&write, &lab.sides[0], IO_WRITE, 1, 1, 0x11);
+	lab_run_for(&lab, 4 * NS_PER_S);
+	assert_int_equal(write.pio.result, PATH_LOST);
+	assert_int_equal(lab.sides[0].path->lost_by, PATH_DETECT_KEEPALIVE);
+	assert_int_equal(lab.volume.data[BLOCK], 0x11);
+	transfer_finish(&write);
+	lab_done(&lab);
+}
+
+/* A lost segment comes again after a while, and what was sent behind it waits. */
+static void test_drop(void **state)
+{
+	const uint64_t retransmit_ns = 200 * NS_PER_MS;
+	struct lab lab;
+	struct transfer writes[2];
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	lab_connect_all(&lab);
+	sim_link_drop(lab.sides[0].link, SIM_TO_TARGET);
+	for (unsigned i = 0; i < 2; i++)
+		transfer_start(&writes[i], &lab.sides[0], IO_WRITE, i, 1, 0x11);
+	lab_run_for(&lab, NS_PER_S);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(writes[i].pio.result, PATH_OK);
+		assert_int_equal(writes[i].done_ns - writes[i].pio.submit_ns,
+				 retransmit_ns + 2 * DELAY_NS);
+		transfer_finish(&writes[i]);
+	}
+	lab_done(&lab);
+}
+
 struct proof {
 	struct path_fence fence;
 	unsigned done;
@@ -423,6 +483,9 @@ int main(void)
 	    cmocka_unit_test(test_disconnect),
 	    cmocka_unit_test(test_calls_from_callbacks),
 	    cmocka_unit_test(test_late_write),
+	    cmocka_unit_test(test_forgotten_write),
+	    cmocka_unit_test(test_half_stall),
+	    cmocka_unit_test(test_drop),
 	    cmocka_unit_test(test_fence),
 	    cmocka_unit_test(test_fence_fails),
 	    cmocka_unit_test(test_reset_unit),

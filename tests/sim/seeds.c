@@ -40,6 +40,9 @@ static bool take(struct seeds *seeds, int option)
 		return parse_number(optarg, &seeds->first);
 	case 'm':
 		return parse_mutant(seeds, optarg);
+	case 'x':
+		seeds->extra_value = optarg;
+		return true;
 	case 'd':
 		seeds->dir = optarg;
 		return true;
@@ -54,14 +57,11 @@ static bool take(struct seeds *seeds, int option)
 
 bool seeds_parse(struct seeds *seeds, int argc, char **argv)
 {
-	static const struct option table[] = {
-	    {"seeds", required_argument, NULL, 's'},
-	    {"first", required_argument, NULL, 'f'},
-	    {"dir", required_argument, NULL, 'd'},
-	    {"mutant", required_argument, NULL, 'm'},
-	    {"verbose", no_argument, NULL, 'v'},
-	    {"trace", no_argument, NULL, 't'},
-	    {NULL, 0, NULL, 0},
+	const struct option table[] = {
+	    {"seeds", required_argument, NULL, 's'},	  {"first", required_argument, NULL, 'f'},
+	    {"dir", required_argument, NULL, 'd'},	  {"mutant", required_argument, NULL, 'm'},
+	    {"verbose", no_argument, NULL, 'v'},	  {"trace", no_argument, NULL, 't'},
+	    {seeds->extra, required_argument, NULL, 'x'}, {NULL, 0, NULL, 0},
 	};
 	bool good = true;
 	int option;
@@ -76,7 +76,8 @@ bool seeds_parse(struct seeds *seeds, int argc, char **argv)
 		return true;
 	fprintf(stderr,
 		"usage: %s [--seeds N] [--first K] [--mutant NAME] [--dir DIR] [--verbose] "
-		"[--trace]\n",
-		seeds->program);
+		"[--trace]%s%s%s\n",
+		seeds->program, seeds->extra ? " [--" : "", seeds->extra ? seeds->extra : "",
+		seeds->extra ? " NAME]" : "");
 	return false;
 }

@@ -12,8 +12,6 @@
  * Exit status: 0 all seeds held; 1 one did not, and the line that repeats it was printed; 2 usage.
  * With --mutant, a fault of the storage below: 0 when a seed noticed it.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +24,9 @@
 #include "tests/sim/array/load.h"
 #include "tests/sim/array/roam.h"
 #include "tests/sim/array/trouble.h"
+#include "tests/sim/seeds.h"
 
 enum { STEPS_LEAST = 30, STEPS_MOST = 120 };
-
-struct options {
-	uint64_t seeds, first;
-	const char *level, *dir;
-	enum crash_mutant mutant;
-	bool verbose, trace;
-};
 
 struct totals {
 	uint64_t requests, crashes, rebuilds, scrubs, moves, failovers, recovered_bytes;
@@ -318,39 +310,40 @@ static void add_totals(struct totals *sum, const struct totals *more)
 }
 
 /* True: the seed held. */
-static bool run_seed(const struct options *options, uint64_t seed, struct totals *totals)
+static bool run_seed(const struct seeds *seeds, uint64_t seed, struct totals *totals)
 {
 	struct run *run = calloc(1, sizeof *run);
 	bool held = false;
 
-	if (!run || !world_make(&run->world, seed, options->level, options->dir) ||
+	if (!run || !world_make(&run->world, seed, seeds->extra_value, seeds->dir) ||
 	    !load_init(&run->load, &run->world)) {
 		fprintf(stderr, "array_seeds: cannot prepare seed %llu\n",
 			(unsigned long long)seed);
 		exit(3);
 	}
-	run->world.trace = options->trace;
-	run->power = options->mutant == MUTANT_LYING_SYNC || pick(run, 0, 2) == 0;
+	run->world.trace = seeds->trace;
+	run->power = seeds->mutant == MUTANT_LYING_SYNC || pick(run, 0, 2) == 0;
 	/* Power takes data and checksum apart: what was not flushed may then be unreadable. */
 	for (unsigned i = 0; i < WORLD_MEMBERS; i++)
-		if (run->power || options->mutant == MUTANT_LOST_WRITE)
+		if (run->power || seeds->mutant == MUTANT_LOST_WRITE)
 			run->world.members[i].checksums = MEMBER_CHECKSUMS_OFF;
-	crash_begin(run->world.dir, seed, run->power, options->mutant);
-	roam_forget_writes(options->mutant == MUTANT_LOST_UPDATE);
+	crash_begin(run->world.dir, seed, run->power, seeds->mutant);
+	roam_forget_writes(seeds->mutant == MUTANT_LOST_UPDATE);
 	if (up(run))
 		run_steps(run);
 	held = run->world.fault[0] == '\0';
 	if (run->world.group)
 		count_background(run);
-	if (!held && options->mutant == MUTANT_NONE) {
+	if (!held && seeds->mutant == MUTANT_NONE) {
 		printf("seed %llu (%s, %u drives): %s\n", (unsigned long long)seed,
 		       run->world.level->name, run->world.actives, run->world.fault);
 		printf("again: array_seeds --seeds 1 --first %llu%s%s\n", (unsigned long long)seed,
-		       options->level ? " --level " : "", options->level ? options->level : "");
+		       seeds->extra_value ? " --level " : "",
+		       seeds->extra_value ? seeds->extra_value : "");
 	}
 	run->totals.requests = run->load.requests;
 	add_totals(totals, &run->totals);
-	if (options->verbose)
+	if (seeds->verbose)
 		printf("seed %llu: %s over %u drives, %llu requests, %llu crashes, %llu rebuilds\n",
 		       (unsigned long long)seed, run->world.level->name, run->world.actives,
 		       (unsigned long long)run->load.requests,
@@ -366,94 +359,26 @@ static bool run_seed(const struct options *options, uint64_t seed, struct totals
 
 /* ---- the program ---- */
 
-static int usage(void)
-{
-	fputs("usage: array_seeds [--seeds N] [--first K] [--level NAME] [--mutant NAME] "
-	      "[--dir DIR] [--verbose] [--trace]\n",
-	      stderr);
-	return 2;
-}
-
-static bool parse_mutant(const char *name, enum crash_mutant *ret_mutant)
-{
-	for (unsigned i = 0; crash_mutant_names[i]; i++) {
-		if (strcmp(crash_mutant_names[i], name) == 0) {
-			*ret_mutant = (enum crash_mutant)i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool parse_number(const char *text, uint64_t *ret_number)
-{
-	char *end;
-	errno = 0;
-	*ret_number = strtoull(text, &end, 10);
-	return *text && !*end && !errno;
-}
-
-static bool parse(int argc, char **argv, struct options *options)
-{
-	static const struct option table[] = {
-	    {"seeds", required_argument, NULL, 's'},  {"first", required_argument, NULL, 'f'},
-	    {"level", required_argument, NULL, 'l'},  {"dir", required_argument, NULL, 'd'},
-	    {"mutant", required_argument, NULL, 'm'}, {"verbose", no_argument, NULL, 'v'},
-	    {"trace", no_argument, NULL, 't'},	      {NULL, 0, NULL, 0},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		switch (option) {
-		case 's':
-			if (!parse_number(optarg, &options->seeds))
-				return false;
-			break;
-		case 'f':
-			if (!parse_number(optarg, &options->first))
-				return false;
-			break;
-		case 'm':
-			if (!parse_mutant(optarg, &options->mutant))
-				return false;
-			break;
-		case 'l':
-			options->level = optarg;
-			break;
-		case 'd':
-			options->dir = optarg;
-			break;
-		case 't':
-			options->trace = true;
-			break;
-		case 'v':
-			options->verbose = true;
-			break;
-		default:
-			return false;
-		}
-	}
-	return optind == argc && (!options->level || raid_find(options->level));
-}
-
 int main(int argc, char **argv)
 {
-	/* Memory where there is such a file system: nothing needs to last. */
-	struct options options = {.seeds = 100, .dir = "/dev/shm"};
+	struct seeds seeds = {
+	    .program = "array_seeds", .mutant_names = crash_mutant_names, .extra = "level"};
 	struct totals totals = {0};
 	uint64_t caught = 0, done = 0;
 
-	if (access(options.dir, W_OK))
-		options.dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-	if (!parse(argc, argv, &options))
-		return usage();
-	log_set_level(options.trace ? LOG_LEVEL_WARN : LOG_LEVEL_NONE);
-	if (options.trace)
+	if (!seeds_parse(&seeds, argc, argv))
+		return 2;
+	if (seeds.extra_value && !raid_find(seeds.extra_value)) {
+		fprintf(stderr, "array_seeds: there is no level %s\n", seeds.extra_value);
+		return 2;
+	}
+	log_set_level(seeds.trace ? LOG_LEVEL_WARN : LOG_LEVEL_NONE);
+	if (seeds.trace)
 		(void)setvbuf(stdout, NULL, _IOLBF, 0);
-	for (; done < options.seeds; done++) {
-		if (run_seed(&options, options.first + done, &totals))
+	for (; done < seeds.count; done++) {
+		if (run_seed(&seeds, seeds.first + done, &totals))
 			continue;
-		if (options.mutant == MUTANT_NONE)
+		if (seeds.mutant == MUTANT_NONE)
 			return 1;
 		caught++;
 	}
@@ -464,11 +389,11 @@ int main(int argc, char **argv)
 	       (unsigned long long)totals.scrubs, (unsigned long long)totals.moves,
 	       (unsigned long long)totals.failovers,
 	       (unsigned long long)totals.recovered_bytes / 1000000);
-	if (options.mutant == MUTANT_NONE) {
+	if (seeds.mutant == MUTANT_NONE) {
 		puts(": no mismatch");
 		return 0;
 	}
 	printf(": %llu noticed the mutant %s\n", (unsigned long long)caught,
-	       crash_mutant_names[options.mutant]);
+	       crash_mutant_names[seeds.mutant]);
 	return caught ? 0 : 1;
 }

@@ -156,7 +156,6 @@ static void phase_due(void *arg)
 	default: { /* what was in flight has not ended within the limit */
 		char limit[32];
 
-		engine->stuck = true;
 		text_duration(limit, sizeof limit, (double)engine->lab->run.drain_limit_ns);
 		recording_error(engine, "I/O was still in flight %s after the load had stopped",
 				limit);
@@ -404,7 +403,8 @@ struct run_engine *run_engine_free(struct run_engine *engine)
 		mpio_on_event(engine->devices[i].mpio, NULL, NULL);
 		mpio_on_track(engine->devices[i].mpio, NULL, NULL);
 	}
-	if (engine->stuck && !engine->drained)
+	/* What is still in flight (a second signal, the drain limit) ends with the hosts. */
+	if (engine->stopping && !engine->drained)
 		engine->orphan = true;
 	else
 		free_all(engine);

@@ -72,7 +72,6 @@ struct run_engine {
 	bool stopping;	 /* the workload has been told to stop */
 	bool drained;	 /* ... and has nothing in flight */
 	bool orphan;	 /* run_engine_free came before that */
-	bool stuck;	 /* the drain limit was hit */
 	json_t *details; /* the first mismatches */
 	uint64_t mismatches;
 	double last_iops, last_mean_ns;

@@ -45,6 +45,25 @@ grep -q 'SIGHUP' "$WORK/out/run.json" || grep -q 'stopped early' "$WORK/out/summ
 [ -z "$target" ] || process_gone "$target" || fail "the target of the run is still there"
 ls -a "$WORK/out" | grep -q '\.lock' && fail "a lock file was left: $(ls -a "$WORK/out")"
 
+# A second signal aborts at once, also with I/O in flight that nobody answers.
+has_fault() { grep -q '"t":"fault"' "$WORK/abort/events.jsonl"; }
+members=group.pools.default.members
+"$SANLAB" run "$LABS/failover-black-hole.yaml" --set "group.portal=127.0.0.1:$(free_port)" \
+	--set "$members.m1.portals=[127.0.0.1:$(free_port), 127.0.0.1:$(free_port)]" \
+	--set "$members.m2.portals=[127.0.0.1:$(free_port), 127.0.0.1:$(free_port)]" \
+	--set 'faults=[{at: 500ms, black-hole: {host: h1}}]' --out "$WORK/abort" >"$WORK/abort.txt" 2>&1 &
+run=$!
+on_exit end_process "$run"
+wait_for 30 has_fault || fail "the fault does not begin: $(cat "$WORK/abort.txt")"
+stopping() { grep -q '"t":"interrupt"' "$WORK/abort/events.jsonl"; }
+kill -INT "$run"
+wait_for 10 stopping || fail "the first signal does nothing: $(cat "$WORK/abort.txt")"
+kill -INT "$run"
+status=0
+wait "$run" || status=$?
+[ "$status" -eq 1 ] && grep -q aborted "$WORK/abort.txt" ||
+	fail "after a second signal: exit $status, not 1: $(cat "$WORK/abort.txt")"
+
 # ... and `sanlab target`.
 start_target "$LABS/raw.yaml" --set "group.portal=127.0.0.1:$(free_port)"
 kill -HUP "$TARGET_PID"

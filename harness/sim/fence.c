@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "harness/sim/sim_impl.h"
+#include "target/scsi/scsi.h"
 
 static void fence_destroy(struct sim_guard *guard)
 {
@@ -150,7 +151,7 @@ int sim_fence(struct path *base, const struct path *victim, struct path_fence *t
 
 /* ---- task management ---- */
 
-int sim_reset_unit(struct path *base, struct path_fence *told)
+static int function(struct path *base, struct path_fence *told, unsigned code)
 {
 	struct sim_path *path = sim_path_of(base);
 	struct sim_fence *fence;
@@ -161,35 +162,73 @@ int sim_reset_unit(struct path *base, struct path_fence *told)
 	fence = fence_new(path, told);
 	if (!fence)
 		return -EBUSY;
-	fence->reset = true;
-	fence->number = path->next_fence++ % SIM_TAG_RESET;
-	sim_bhs_begin(bhs, OP_TASK_MANAGEMENT | OP_IMMEDIATE, FLAG_FINAL | TMF_LU_RESET);
+	fence->function = true;
+	fence->number = path->next_fence++ % SIM_TAG_FUNCTION;
+	fence->cmd_sn = path->conn.cmd_sn;
+	sim_bhs_begin(bhs, OP_TASK_MANAGEMENT | OP_IMMEDIATE, FLAG_FINAL | code);
 	memcpy(bhs + BHS_LUN, path->lun, sizeof path->lun);
-	put_be32(bhs + BHS_ITT, SIM_TAG_RESET + fence->number);
+	put_be32(bhs + BHS_ITT, SIM_TAG_FUNCTION + fence->number);
 	put_be32(bhs + BHS_REFERENCED_TAG, ISCSI_NO_TAG);
 	put_be32(bhs + BHS_CMD_SN, path->conn.cmd_sn);
 	sim_conn_send(&path->conn, bhs, NULL, 0, 0, 0);
 	return 0;
 }
 
-void sim_reset_answered(struct sim_path *path, const uint8_t *bhs)
+int sim_reset_unit(struct path *base, struct path_fence *told)
+{
+	return function(base, told, TMF_LU_RESET);
+}
+
+int sim_abort_tasks(struct path *base, struct path_fence *told)
+{
+	return function(base, told, TMF_ABORT_TASK_SET);
+}
+
+static struct sim_command *sent_before(const struct sim_path *path, uint32_t cmd_sn)
+{
+	struct sim_command *command;
+
+	TAILQ_FOREACH (command, &path->active, entry)
+		if (!command->waiting && (command->pio || command->raw) &&
+		    (int32_t)(command->cmd_sn - cmd_sn) < 0)
+			return command;
+	return NULL;
+}
+
+/* The target has ended them without an answer (RFC 7143 11.5.1). */
+static void end_covered(struct sim_path *path, uint32_t cmd_sn)
+{
+	static const uint8_t no_sense[SIM_SENSE_BYTES];
+	struct sim_answer answer = {.status = SCSI_TASK_ABORTED, .sense = no_sense};
+	struct sim_command *command;
+
+	while (path->phase == SIM_UP && (command = sent_before(path, cmd_sn)))
+		sim_path_answered(path, command, &answer);
+}
+
+void sim_function_answered(struct sim_path *path, const uint8_t *bhs)
 {
 	struct sim_fence *fence;
 
 	for (fence = TAILQ_FIRST(&path->fences); fence; fence = TAILQ_NEXT(fence, entry)) {
-		if (!fence->reset || bhs_itt(bhs) != SIM_TAG_RESET + fence->number)
+		bool complete = bhs[BHS_RESPONSE] == TMF_COMPLETE;
+		uint32_t cmd_sn = fence->cmd_sn;
+
+		if (!fence->function || bhs_itt(bhs) != SIM_TAG_FUNCTION + fence->number)
 			continue;
-		conclude(fence, bhs[BHS_RESPONSE] == TMF_COMPLETE ? 0 : -EIO);
+		conclude(fence, complete ? 0 : -EIO); /* tells after this */
+		if (complete)
+			end_covered(path, cmd_sn);
 		return;
 	}
 }
 
-void sim_resets_lost(struct sim_path *path)
+void sim_functions_lost(struct sim_path *path)
 {
 	struct sim_fence *fence;
 
 	for (fence = TAILQ_FIRST(&path->fences); fence; fence = TAILQ_NEXT(fence, entry)) {
-		if (fence->reset && !fence->over.queued)
+		if (fence->function && !fence->over.queued)
 			conclude(fence, -ENOTCONN);
 	}
 }

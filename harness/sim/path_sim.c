@@ -81,7 +81,7 @@ static void abandon_session(struct sim_path *path)
 		sim_command_free(path, command);
 	}
 	path->raw_in_flight = 0;
-	sim_resets_lost(path);
+	sim_functions_lost(path);
 }
 
 static void end_lost(struct sim_path *path)
@@ -317,6 +317,7 @@ static const struct path_ops sim_ops = {
     .command = sim_raw_submit,
     .fence = sim_fence,
     .reset_unit = sim_reset_unit,
+    .abort_tasks = sim_abort_tasks,
 };
 
 static bool copy_string(char *out, size_t size, const char *text)

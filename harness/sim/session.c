@@ -55,7 +55,8 @@ static void put_on_wire(struct sim_path *path, struct sim_command *command)
 	memcpy(bhs + BHS_LUN, path->lun, sizeof path->lun);
 	put_be32(bhs + BHS_ITT, command->index);
 	put_be32(bhs + BHS_EDTL, command->in_bytes + command->out_bytes);
-	put_be32(bhs + BHS_CMD_SN, conn->cmd_sn++);
+	command->cmd_sn = conn->cmd_sn++;
+	put_be32(bhs + BHS_CMD_SN, command->cmd_sn);
 	memcpy(bhs + BHS_CDB, command->cdb, sizeof command->cdb);
 	sim_conn_send(conn, bhs, command->iov, command->iov_count, 0, immediate);
 }
@@ -210,7 +211,7 @@ static void on_pdu(void *arg, const uint8_t *bhs, const uint8_t *data, uint32_t 
 		pong(path, bhs);
 		break;
 	case OP_TASK_MANAGEMENT_RESPONSE:
-		sim_reset_answered(path, bhs);
+		sim_function_answered(path, bhs);
 		break;
 	case OP_ASYNC:
 		if (bhs[BHS_ASYNC_EVENT] != ASYNC_SCSI)

@@ -22,7 +22,7 @@ enum {
 	/* Slots besides those of I/O.  The one to identify with serves as a raw one later. */
 	SIM_OTHER_COMMANDS = PATH_COMMANDS_MAX,
 	/* Initiator task tags: commands have their index. */
-	SIM_TAG_RESET = 0x10000,
+	SIM_TAG_FUNCTION = 0x10000,
 	SIM_TAG_PING = 0x20000,
 	SIM_TAG_LOGOUT = 0x30000,
 };
@@ -40,6 +40,7 @@ struct sim_command {
 	struct iovec own_iov;
 	uint8_t unmap[SIM_UNMAP_LIST_BYTES];
 	uint64_t submit_ns;
+	uint32_t cmd_sn;
 	bool busy, waiting;		/* in use; for the target's window */
 	TAILQ_ENTRY(sim_command) entry; /* free, or active in the order of submission */
 };
@@ -75,9 +76,10 @@ struct sim_fence {
 	struct path_fence *fence;
 	struct sim_conn conn;
 	char initiator[224];
-	bool reset; /* LOGICAL UNIT RESET with tag SIM_TAG_RESET + number */
+	bool function; /* of task management, with tag SIM_TAG_FUNCTION + number */
 	uint32_t number;
-	bool proved; /* logged in: what is left is to log out */
+	uint32_t cmd_sn; /* it ends commands before this one */
+	bool proved;	 /* logged in: what is left is to log out */
 	struct loop_timer timer;
 	struct loop_task over;
 	int status;
@@ -138,9 +140,10 @@ void sim_probe_send(void *arg); /* the path */
 /* ---- fence.c ---- */
 int sim_fence(struct path *base, const struct path *victim, struct path_fence *told);
 int sim_reset_unit(struct path *base, struct path_fence *told);
-void sim_reset_answered(struct sim_path *path, const uint8_t *bhs);
+int sim_abort_tasks(struct path *base, struct path_fence *told);
+void sim_function_answered(struct sim_path *path, const uint8_t *bhs);
 /* The session is over: nobody will answer its functions. */
-void sim_resets_lost(struct sim_path *path);
+void sim_functions_lost(struct sim_path *path);
 void sim_fences_cancel(struct sim_path *path);
 
 /* ---- path_command.c: raw commands ---- */

@@ -110,6 +110,8 @@ struct mpio_path {
 	uint64_t key;	     /* with the path the I_T nexus of its last login, see fencing.c */
 	uint64_t connect_ns; /* the login under way began */
 	struct path_fence fence;
+	struct path_fence abort; /* brings back what a reset through another path has ended */
+	bool aborting;
 	bool fencing;	    /* `fence` is under way, through path fence_via: it stays down */
 	bool reconnect_due; /* when that is over */
 	unsigned fence_via;

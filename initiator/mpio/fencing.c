@@ -234,6 +234,28 @@ static uint64_t fence_path(struct mpio_path *p, uint64_t now)
 
 /* ---- the third rung ---- */
 
+static void abort_done(struct path_fence *fence, int status)
+{
+	struct mpio_path *p = fence->owner;
+
+	/* Without success the path's own deadlines will tell. */
+	p->aborting = false;
+}
+
+/* What had not been answered before the reset has been ended by it without a word: on the path
+ * that reset the unit the path knows, on the others ABORT TASK SET tells which. */
+static void bring_back(struct mpio *m)
+{
+	for (unsigned i = 0; i < m->count; i++) {
+		struct mpio_path *p = m->paths[i];
+
+		if (i == m->reset_via || !p->path->up || p->aborting || !p->path->in_flight)
+			continue;
+		p->abort = (struct path_fence){.done = abort_done, .owner = p};
+		p->aborting = path_abort_tasks(p->path, &p->abort) == 0;
+	}
+}
+
 static void reset_done(struct path_fence *fence, int status)
 {
 	struct mpio *m = fence->owner;
@@ -249,6 +271,7 @@ static void reset_done(struct path_fence *fence, int status)
 		for (unsigned i = 0; i < m->count; i++)
 			proved(m->paths[i], before[i] - m->fences.of_path[i], MPIO_PROOF_RESET,
 			       m->reset_via);
+		bring_back(m);
 	} else {
 		m->reset_tried |= UINT64_C(1) << m->reset_via;
 	}

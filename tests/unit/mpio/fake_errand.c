@@ -130,7 +130,22 @@ static int reset(struct fake_errand *errand)
 		TAILQ_FOREACH (cmd, &fake->cmds, link) {
 			disk->reset_victims++;
 			loop_timer_cancel(disk->loop, &cmd->timer);
+			cmd->aborted = true;
 		}
+	fake_end_aborted(errand->fake);
+	return 0;
+}
+
+static int abort_set(struct fake_errand *errand)
+{
+	struct fake_cmd *cmd;
+
+	errand->fake->disk->abort_sets++;
+	TAILQ_FOREACH (cmd, &errand->fake->cmds, link) {
+		loop_timer_cancel(errand->fake->disk->loop, &cmd->timer);
+		cmd->aborted = true;
+	}
+	fake_end_aborted(errand->fake);
 	return 0;
 }
 
@@ -140,11 +155,15 @@ static void errand_due(void *arg)
 {
 	struct fake_errand *errand = arg;
 	struct path_command *command = errand->command;
-	struct path_fence *fence = errand->fence ? errand->fence : errand->reset;
+	struct path_fence *fence = errand->fence   ? errand->fence
+				   : errand->reset ? errand->reset
+						   : errand->abort;
 	int status = 0;
 
 	if (command)
 		run_command(errand->fake->disk, command);
+	else if (errand->abort)
+		status = abort_set(errand);
 	else
 		status = errand->fence ? end_nexus(errand) : reset(errand);
 	errand_free(errand);
@@ -191,6 +210,13 @@ int fake_reset_unit(struct path *path, struct path_fence *fence)
 	return 0;
 }
 
+int fake_abort_tasks(struct path *path, struct path_fence *fence)
+{
+	assert(path->up);
+	begin(of(path), &(struct fake_errand){.abort = fence});
+	return 0;
+}
+
 /* The login has ended: commands and resets with it, fences only when the owner ends the path. */
 void fake_errands_end(struct fake_path *fake, bool ended_by_owner)
 {
@@ -198,7 +224,8 @@ void fake_errands_end(struct fake_path *fake, bool ended_by_owner)
 
 	for (errand = TAILQ_FIRST(&fake->errands); errand; errand = next) {
 		struct path_command *command = errand->command;
-		struct path_fence *fence = errand->fence, *unit = errand->reset;
+		struct path_fence *fence = errand->fence;
+		struct path_fence *unit = errand->reset ? errand->reset : errand->abort;
 
 		next = TAILQ_NEXT(errand, link);
 		if (fence && !ended_by_owner)

@@ -27,6 +27,20 @@ static void end_cmd(struct fake_cmd *cmd)
 	pio->done(pio);
 }
 
+void fake_end_aborted(struct fake_path *fake)
+{
+	struct fake_cmd *cmd, *next;
+
+	for (cmd = TAILQ_FIRST(&fake->cmds); cmd; cmd = next) {
+		next = TAILQ_NEXT(cmd, link);
+		if (!cmd->aborted)
+			continue;
+		cmd->pio->result = PATH_STATUS;
+		cmd->pio->scsi_status = 0x40;
+		end_cmd(cmd);
+	}
+}
+
 static struct fake_answer trouble(struct fake_path *fake)
 {
 	static const struct fake_answer kinds[] = {
@@ -199,6 +213,7 @@ static const struct path_ops fake_ops = {
     .command = fake_command,
     .fence = fake_fence,
     .reset_unit = fake_reset_unit,
+    .abort_tasks = fake_abort_tasks,
     .disconnect = fake_disconnect,
     .free = fake_free,
 };

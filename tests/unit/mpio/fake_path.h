@@ -50,6 +50,7 @@ struct fake_disk {
 	struct fake_ghost_list ghosts;
 	unsigned ghosts_made, ghosts_executed, ghosts_ended;
 	unsigned resets, reset_victims; /* commands that a reset has ended without an answer */
+	unsigned abort_sets;
 	TAILQ_HEAD(fake_path_list, fake_path) paths;
 
 	/* REPORT and SET TARGET PORT GROUPS */
@@ -72,6 +73,7 @@ struct fake_cmd {
 	struct fake_path *fake;
 	struct path_io *pio;
 	bool refused; /* the path was down already */
+	bool aborted; /* by a function: no answer will come by itself */
 	struct loop_timer timer;
 	TAILQ_ENTRY(fake_cmd) link;
 };
@@ -82,7 +84,7 @@ TAILQ_HEAD(fake_cmd_list, fake_cmd);
 struct fake_errand {
 	struct fake_path *fake;
 	struct path_command *command;
-	struct path_fence *fence, *reset;
+	struct path_fence *fence, *reset, *abort;
 	const struct fake_path *victim;
 	struct loop_timer timer;
 	TAILQ_ENTRY(fake_errand) link;
@@ -142,6 +144,9 @@ void fake_ghosts_reset(struct fake_disk *disk);
 void fake_command(struct path *path, struct path_command *command);
 int fake_fence(struct path *path, const struct path *victim, struct path_fence *fence);
 int fake_reset_unit(struct path *path, struct path_fence *fence);
+int fake_abort_tasks(struct path *path, struct path_fence *fence);
+/* Those of the path that have been aborted end with TASK ABORTED. */
+void fake_end_aborted(struct fake_path *fake);
 void fake_errands_end(struct fake_path *fake, bool ended_by_owner);
 
 #endif

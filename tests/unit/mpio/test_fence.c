@@ -12,90 +12,7 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "rig.h"
-
-enum { MS = 1000 * 1000, TRACKS = 64 };
-
-struct scene {
-	struct rig rig;
-	struct mpio_track tracks[TRACKS];
-	unsigned count;
-};
-
-static void on_track(void *arg, const struct mpio_track *track)
-{
-	struct scene *scene = arg;
-
-	assert_true(scene->count < TRACKS);
-	scene->tracks[scene->count++] = *track;
-}
-
-static const struct mpio_track *milestone(const struct scene *scene, enum mpio_milestone which)
-{
-	for (unsigned i = 0; i < scene->count; i++)
-		if (scene->tracks[i].milestone == which)
-			return &scene->tracks[i];
-	return NULL;
-}
-
-/* Every path's lost writes arrive within TRAVEL and are executed within LINGER.  With APART each
- * path has a portal group of its own. */
-static void open_scene(struct scene *scene, const struct mpio_config *config, unsigned paths,
-		       bool apart, uint64_t travel_ns, uint64_t linger_ns)
-{
-	struct mpio_config with_retries = {.max_retries = 30, .no_path_ns = 20 * NS_PER_S};
-
-	if (config) {
-		with_retries = *config;
-		with_retries.max_retries = 30;
-	}
-	scene->count = 0;
-	rig_open(&scene->rig, &with_retries, paths, 1);
-	mpio_on_track(scene->rig.mpio, on_track, scene);
-	for (unsigned i = 0; i < paths; i++) {
-		struct fake_path *fake = scene->rig.fakes[i];
-
-		fake->identity.portal_group = apart ? (int)i : 0;
-		fake->ghosts = true;
-		fake->travel_ns = travel_ns;
-		fake->linger_ns = linger_ns;
-	}
-	rig_start(&scene->rig);
-}
-
-static struct rig_io *submit(struct rig *rig, enum io_op op, uint64_t block, uint64_t blocks,
-			     uint8_t fill)
-{
-	struct rig_io *rio = rig_io_new(rig, op, block, blocks, fill);
-
-	io_submit(rig->layer, &rio->io);
-	return rio;
-}
-
-static void expect(struct rig_io *rio, int status)
-{
-	assert_int_equal(rio->done, 1);
-	assert_int_equal(rio->io.status, status);
-	rig_io_free(rio);
-}
-
-static uint8_t content(const struct rig *rig, uint64_t block)
-{
-	return rig->disk.data[block * FAKE_BLOCK_BYTES];
-}
-
-/* The next write, of 8 blocks at 100, is lost with path PATH; others of it with it. */
-static struct rig_io *lose_a_write(struct rig *rig, unsigned path, uint8_t fill)
-{
-	struct rig_io *rio;
-
-	rig->fakes[path]->hold = true;
-	rio = submit(rig, IO_WRITE, 100, 8, fill);
-	assert_int_equal(rig->fakes[path]->path.in_flight, 1);
-	fake_path_kill(rig->fakes[path], "silence");
-	rig->fakes[path]->hold = false;
-	return rio;
-}
+#include "scene.h"
 
 /* The re-issue goes at once, with it reads and writes elsewhere; what overlaps waits for the proof,
  * which a login with the lost path's name through the other path brings. */
@@ -232,86 +149,6 @@ static void login_elsewhere_is_no_proof(void **unused)
 	rig_run_for(rig, 5 * NS_PER_S);
 	expect(waits, 0);
 	assert_int_equal(mpio_fences(rig->mpio), 0);
-	rig_close(rig);
-}
-
-struct load {
-	struct rig *rig;
-	struct rig_io *rios[16];
-	bool stop;
-};
-
-static void load_done(struct io *io)
-{
-	struct rig_io *rio = io->owner;
-	struct load *load = (struct load *)rio->rig;
-
-	rio->done++;
-	assert_int_equal(io->status, 0);
-	if (!load->stop)
-		io_submit(load->rig->layer, io);
-}
-
-static void start_load(struct load *load, struct rig *rig)
-{
-	*load = (struct load){.rig = rig};
-	for (unsigned i = 0; i < ARRAY_SIZE(load->rios); i++) {
-		load->rios[i] = rig_io_new(rig, i % 2 ? IO_READ : IO_WRITE, 1000 + i, 1, 5);
-		load->rios[i]->rig = (struct rig *)load;
-		load->rios[i]->io.done = load_done;
-		io_submit(rig->layer, &load->rios[i]->io);
-	}
-}
-
-static void stop_load(struct load *load)
-{
-	load->stop = true;
-	rig_run_for(load->rig, NS_PER_S);
-	for (unsigned i = 0; i < ARRAY_SIZE(load->rios); i++)
-		rig_io_free(load->rios[i]);
-}
-
-/* The last rung: after the hold the unit is reset, with nothing in flight that it would hit. */
-static void reset_is_the_last_rung(void **unused)
-{
-	struct rig_io *older, *newer;
-	static struct scene scene;
-	struct rig *rig = &scene.rig;
-	struct load load;
-	uint64_t lost_ns;
-
-	open_scene(&scene, NULL, 3, true, 4 * NS_PER_S, 60 * NS_PER_S);
-	rig->fakes[0]->refuse_login = true;
-	older = lose_a_write(rig, 0, 1);
-	lost_ns = loop_now_ns(rig->loop);
-	start_load(&load, rig);
-	rig_run_for(rig, 10 * NS_PER_S);
-	assert_int_equal(rig->disk.resets, 0); /* nobody waits: no reason to hurt others */
-	assert_int_equal(mpio_fences(rig->mpio), 1);
-	newer = submit(rig, IO_WRITE, 107, 1, 2);
-	rig_run_for(rig, 10 * MS);
-	assert_int_equal(rig->disk.resets, 1);
-	assert_int_equal(rig->disk.reset_victims, 0);
-	assert_true(newer->done_ns > lost_ns + 5 * NS_PER_S);
-	expect(older, 0);
-	expect(newer, 0);
-	assert_int_equal(milestone(&scene, MPIO_FENCED)->proof, MPIO_PROOF_RESET);
-	/* And one that waits from the start waits for the hold. */
-	stop_load(&load);
-	assert_int_equal(rig_do(rig, IO_READ, 0, 1, 0), 0);
-	if (rig->fakes[1]->submitted > rig->fakes[2]->submitted)
-		assert_int_equal(rig_do(rig, IO_READ, 0, 1, 0), 0);
-	older = lose_a_write(rig, 1, 3);
-	lost_ns = loop_now_ns(rig->loop);
-	newer = submit(rig, IO_WRITE, 107, 1, 4);
-	rig->fakes[1]->refuse_login = true;
-	rig_run_for(rig, 6 * NS_PER_S);
-	assert_true(newer->done_ns >= lost_ns + 5 * NS_PER_S);
-	assert_true(newer->done_ns < lost_ns + 5 * NS_PER_S + 10 * MS);
-	expect(older, 0);
-	expect(newer, 0);
-	rig_run_for(rig, 100 * NS_PER_S);
-	assert_int_equal(content(rig, 107), 4);
 	rig_close(rig);
 }
 
@@ -574,7 +411,6 @@ int main(void)
 	    cmocka_unit_test(failover_is_recorded),
 	    cmocka_unit_test(own_login_is_the_proof),
 	    cmocka_unit_test(login_elsewhere_is_no_proof),
-	    cmocka_unit_test(reset_is_the_last_rung),
 	    cmocka_unit_test(failed_proofs_are_followed_by_others),
 	    cmocka_unit_test(isid_is_used_once),
 	    cmocka_unit_test(lost_writes_keep_their_order),

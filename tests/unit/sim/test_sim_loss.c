@@ -439,6 +439,46 @@ static void test_fence_fails(void **state)
 	lab_done(&lab);
 }
 
+/* What a function has ended in the target ends here with TASK ABORTED: the own commands of the path
+ * that reset the unit, and those of another one by ABORT TASK SET.  What is sent later is not. */
+static void test_functions_end_commands(void **state)
+{
+	struct lab lab;
+	struct transfer held[PATHS], later;
+	struct proof proof = proof_of(&lab);
+
+	lab_init(&lab, &lab_plain_link, NULL);
+	proof.fence.owner = &proof;
+	lab_connect_all(&lab);
+	lab.volume.deferred = true;
+	for (unsigned i = 0; i < PATHS; i++)
+		transfer_start(&held[i], &lab.sides[i], IO_WRITE, i, 1, 0x11);
+	lab_run_for(&lab, 10 * DELAY_NS);
+	lab.volume.deferred = false;
+	assert_int_equal(path_reset_unit(lab.sides[1].path, &proof.fence), 0);
+	transfer_start(&later, &lab.sides[1], IO_READ, 5, 1, 0);
+	lab_run_for(&lab, 10 * DELAY_NS);
+	fake_volume_release(&lab.volume, PATHS);
+	lab_run_for(&lab, 10 * DELAY_NS);
+	assert_int_equal(proof.done, 1);
+	assert_int_equal(held[1].pio.result, PATH_STATUS);
+	assert_int_equal(held[1].pio.scsi_status, 0x40);
+	assert_int_equal(later.done_count, 1);
+	assert_int_not_equal(later.pio.scsi_status, 0x40);
+	assert_int_equal(held[0].done_count, 0);
+	assert_int_equal(path_abort_tasks(lab.sides[0].path, &proof.fence), 0);
+	lab_run_for(&lab, 10 * DELAY_NS);
+	assert_int_equal(proof.done, 2);
+	assert_int_equal(held[0].pio.scsi_status, 0x40);
+	for (unsigned i = 0; i < PATHS; i++) {
+		assert_int_equal(lab.sides[i].path->in_flight, 0);
+		assert_int_equal(lab.sides[i].downs, 0);
+		transfer_finish(&held[i]);
+	}
+	transfer_finish(&later);
+	lab_done(&lab);
+}
+
 /* LOGICAL UNIT RESET ends the other path's write in the target. */
 static void test_reset_unit(void **state)
 {
@@ -489,6 +529,7 @@ int main(void)
 	    cmocka_unit_test(test_fence),
 	    cmocka_unit_test(test_fence_fails),
 	    cmocka_unit_test(test_reset_unit),
+	    cmocka_unit_test(test_functions_end_commands),
 	};
 
 	return cmocka_run_group_tests_name("sim_loss", tests, NULL, NULL);

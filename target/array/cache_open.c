@@ -327,6 +327,9 @@ int cache_open(struct loop *loop, const struct cache_config *config, struct io_l
 	cache->prefetch = config->prefetch && config->read;
 	cache->modelled = config->modelled;
 	cache->mirrored = cache->battery = cache->records_good = true;
+	/* What the last start wrote through, and what the set replayed of it, may not be stable:
+	 * the first FLUSH goes down. */
+	cache->through_count = (config->place || config->nvram) && !config->fresh;
 	cache->through = config->mode != CACHE_WRITE_BACK;
 	cache->epoch = 1;
 	init_lists(cache);

@@ -110,6 +110,7 @@ void world_lead(struct world *world, struct net_link *at, bool impostor)
 
 	portal_address(at->portal, address, sizeof address);
 	at->impostor = impostor && world->impostor.server;
+	at->led_ns = loop_now_ns(world->loop);
 	if (world->target)
 		server = at->impostor ? world->impostor.server : target_server(world->target);
 	sim_link_lead_to(at->link, server ? portal_at(server, address) : NULL);
@@ -212,7 +213,9 @@ static void on_event(void *arg, const struct mpio_event *event)
 	world_note(world, device->index * 4096 + event->path * 64 + event->to * 8 + event->from);
 	if (mpio_path_usable(event->from) && !mpio_path_usable(event->to))
 		world->losses++;
-	if (!mpio_path_usable(event->from) && mpio_path_usable(event->to) && link->impostor)
+	if (!mpio_path_usable(event->from) && mpio_path_usable(event->to) && link->impostor &&
+	    event->at_ns >
+		link->led_ns) /* at that instant it may still be the right one's answer */
 		world_fault(world, "device %u: path %u leads to another unit and is reported %s",
 			    device->index, event->path, mpio_path_state_names[event->to]);
 }

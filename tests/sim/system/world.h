@@ -34,7 +34,8 @@ struct world;
 struct net_link {
 	struct sim_link *link;
 	unsigned host, portal;
-	bool impostor; /* leads to a target whose logical units are mixed up */
+	bool impostor;	 /* leads to a target whose logical units are mixed up */
+	uint64_t led_ns; /* since then */
 };
 
 /* A change of the same blocks that was under way at the same time. */

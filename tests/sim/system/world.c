@@ -213,9 +213,9 @@ static void on_event(void *arg, const struct mpio_event *event)
 	world_note(world, device->index * 4096 + event->path * 64 + event->to * 8 + event->from);
 	if (mpio_path_usable(event->from) && !mpio_path_usable(event->to))
 		world->losses++;
+	/* At the very instant of the change it may still be the right unit's answer. */
 	if (!mpio_path_usable(event->from) && mpio_path_usable(event->to) && link->impostor &&
-	    event->at_ns >
-		link->led_ns) /* at that instant it may still be the right one's answer */
+	    event->at_ns > link->led_ns)
 		world_fault(world, "device %u: path %u leads to another unit and is reported %s",
 			    device->index, event->path, mpio_path_state_names[event->to]);
 }

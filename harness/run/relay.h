@@ -7,18 +7,20 @@
  * redirection) through it.  Each connection is accepted on a loopback port of ours and continued to
  * the portal that was dialled.  What a line does to its connections:
  *
- *  RESET       both ends are reset, at once and once
- *  REFUSE      the same, and new connections are refused
- *  HALF_OPEN   the peer has died without a word: new connections are accepted and what is sent is
- *              acknowledged, nothing is answered, nothing reaches the target.  When it ends the
- * peer is back without its memory: every connection of that time is reset. BLACK_HOLE  nothing gets
- * through, either way, also no end of a connection; with above_bytes only packets of that size or
- * smaller do, what lies behind a larger one waits.  When it ends, TCP sends again what the ends
- * still keep: what had been sent on a connection that was reset meanwhile is lost. HOLD        as a
- * black hole, but the network loses nothing: it delivers late, also what was sent on connections
- * that were reset meanwhile. SLOW        delay and jitter each way, loss (see relay_flow.h); they
- * add up CORRUPT     the next `count` PDUs of the target arrive with a bit of the header flipped
- * (only where header digests are in use: the point is that they are noticed)
+ *  - RESET: both ends are reset, at once and once.
+ *  - REFUSE: the same, and new connections are refused.
+ *  - HALF_OPEN: the peer has died without a word.  New connections are accepted and what is sent is
+ *    acknowledged; nothing is answered, nothing reaches the target.  When it ends the peer is back
+ *    without its memory: every connection of that time is reset.
+ *  - BLACK_HOLE: nothing gets through, either way, also no end of a connection; with above_bytes
+ *    only packets of that size or smaller do, what lies behind a larger one waits.  When it ends,
+ *    TCP sends again what the ends still keep: what had been sent on a connection that was reset
+ *    meanwhile is lost.
+ *  - HOLD: as a black hole, but the network loses nothing: it delivers late, also what was sent on
+ *    connections that were reset meanwhile.
+ *  - SLOW: delay and jitter each way, loss (see relay_flow.h); they add up.
+ *  - CORRUPT: the next `count` PDUs of the target arrive with a bit of the header flipped (only
+ *    where header digests are in use: the point is that they are noticed).
  *
  * The target sees every relayed connection come from this host.
  *

@@ -202,6 +202,9 @@ static void resolve_place(struct lab *lab, struct fault_config *fault,
 		cfg_hint(lab->cfg, "write host and path, or portal, or member");
 	} else if (path && !args->host) {
 		cfg_error_at(lab->cfg, &args->path, "a path is a host's: name the host");
+	} else if (args->volume && !path) {
+		cfg_error_at(lab->cfg, &args->volume,
+			     "a volume only tells whose paths are counted: name host and path");
 	} else if (path) {
 		resolve_path(lab, fault, args);
 	} else if (args->portal.set) {

@@ -77,6 +77,7 @@ struct record_failover {
 	char *proof;	       /* what ended the fence; NULL: it has not ended, or there was none */
 	unsigned path, loss;   /* its how-manieth, from 1 */
 	uint64_t reissued;     /* I/Os taken back */
+	uint64_t failed;       /* of these: ended without success */
 	uint64_t fault_end_ns; /* 0: it had no end, or it is not known */
 	uint64_t at_ns[RECORD_INSTANTS];
 };

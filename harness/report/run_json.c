@@ -159,6 +159,7 @@ static json_t *make_failovers(struct maker *maker, const struct record *record)
 		set(maker, object, "fault", make_string(failover->fault));
 		set(maker, object, "by", make_string(failover->by));
 		set(maker, object, "reissued", make_count(failover->reissued));
+		set(maker, object, "failed", make_count(failover->failed));
 		set(maker, object, "other", make_string(failover->other));
 		set(maker, object, "proof", make_string(failover->proof));
 		for (unsigned k = 0; k < RECORD_INSTANTS; k++)

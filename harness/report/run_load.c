@@ -283,6 +283,7 @@ static void load_failover(struct loader *loader, const json_t *from, struct reco
 	failover->fault = get_string(loader, from, "fault");
 	failover->by = get_string(loader, from, "by");
 	failover->reissued = get_count(loader, from, "reissued");
+	failover->failed = get_count(loader, from, "failed");
 	failover->other = get_string(loader, from, "other");
 	failover->proof = get_string(loader, from, "proof");
 	for (unsigned k = 0; k < RECORD_INSTANTS; k++)

@@ -116,6 +116,8 @@ static void reach(struct run_engine *engine, unsigned first_path, const struct m
 	failover->at_ns[instants[track->milestone]] = since_start(engine, track->at_ns);
 	if (track->milestone == MPIO_FIRST_SUCCESS)
 		failover->other = copy(record->paths[first_path + track->other].portal);
+	else if (track->milestone == MPIO_DRAINED)
+		failover->failed = track->ios;
 	else if (track->milestone == MPIO_FENCED)
 		failover->proof = copy(mpio_proof_names[track->proof]);
 }

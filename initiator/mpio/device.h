@@ -83,6 +83,7 @@ struct mpio_chunk {
 /* What the tracker has been told of a path's last loss. */
 struct mpio_loss {
 	unsigned number, open; /* open: requests taken back that have not ended */
+	unsigned failed;       /* of those that have: without success */
 	bool reissued, succeeded, returned, first_io_due;
 };
 

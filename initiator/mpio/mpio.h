@@ -207,7 +207,7 @@ struct mpio_track {
 	unsigned path;	     /* the one that was lost */
 	unsigned loss;	     /* losses of this path, counted from 1: tells one from the next */
 	unsigned other;	     /* FIRST_*: where; FENCED by OTHER_LOGIN or RESET: through which */
-	unsigned ios;	     /* LOST: taken back; FENCED: ranges freed */
+	unsigned ios;	     /* LOST: taken back; DRAINED: failed; FENCED: ranges freed */
 	enum path_detect by; /* LOST */
 	uint64_t alive_ns;   /* LOST: the last sign of life */
 	enum mpio_proof proof;

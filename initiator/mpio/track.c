@@ -37,9 +37,12 @@ static struct mpio_path *loss_of(struct mpio *m, const struct mpio_req *req)
 
 static void left(struct mpio_path *p)
 {
+	struct mpio_track track = {
+	    .milestone = MPIO_DRAINED, .other = p->index, .ios = p->loss.failed};
+
 	assert(p->loss.open > 0);
 	if (--p->loss.open == 0)
-		tell_plain(p, MPIO_DRAINED, p->index);
+		tell(p, &track);
 }
 
 void mpio_track_taken_back(struct mpio_path *p, struct mpio_req *req)
@@ -88,6 +91,7 @@ void mpio_track_ended(struct mpio *m, const struct mpio_req *req, int status)
 		p->loss.succeeded = true;
 		tell_plain(p, MPIO_FIRST_SUCCESS, req->path);
 	}
+	p->loss.failed += status != 0;
 	left(p);
 }
 

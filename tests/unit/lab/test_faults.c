@@ -240,6 +240,8 @@ static const struct {
      "neither the group nor a member has portal 10.0.0.9:3260"},
     {foreign_lab, "faults=[{at: 1s, black-hole: {path: 1}, for: 1s}]",
      "a path is a host's: name the host"},
+    {foreign_lab, "faults=[{at: 1s, black-hole: {host: h1, volume: v9}, for: 1s}]",
+     "a volume only tells whose paths are counted: name host and path"},
     {foreign_lab, "faults=[{at: 1s, black-hole: {host: h1, portal: '10.0.0.1:3260'}, for: 1s}]",
      "'black-hole' names its paths in more than one way; write host and path, or portal, or "
      "member"},

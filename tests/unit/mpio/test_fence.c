@@ -90,7 +90,8 @@ static void failover_is_recorded(void **unused)
 	assert_int_equal(scene.tracks[0].alive_ns, alive_ns);
 	assert_int_equal(scene.tracks[0].by, PATH_DETECT_RESET);
 	assert_int_equal(scene.tracks[0].ios, 1);
-	assert_int_equal(scene.tracks[1].at_ns, lost_ns); /* at once */
+	assert_int_equal(milestone(&scene, MPIO_DRAINED)->ios, 0); /* none failed */
+	assert_int_equal(scene.tracks[1].at_ns, lost_ns);	   /* at once */
 	assert_int_equal(scene.tracks[1].other, 1);
 	rig_close(rig);
 }
@@ -300,6 +301,7 @@ static void failed_write_keeps_its_fence(void **unused)
 	struct rig_io *older, *newer;
 	static struct scene scene;
 	struct rig *rig = &scene.rig;
+	unsigned failed = 0;
 
 	open_scene(&scene, &config, 2, true, 0, 3 * NS_PER_S);
 	rig->fakes[0]->refuse_login = rig->fakes[1]->refuse_login = true;
@@ -307,6 +309,10 @@ static void failed_write_keeps_its_fence(void **unused)
 	fake_path_kill(rig->fakes[1], "too");
 	rig_run_for(rig, 200 * MS);
 	expect(older, -ENODEV);
+	for (unsigned i = 0; i < scene.count; i++)
+		if (scene.tracks[i].milestone == MPIO_DRAINED)
+			failed += scene.tracks[i].ios;
+	assert_int_equal(failed, 1); /* of the loss that had it last */
 	assert_int_equal(mpio_fences(rig->mpio), 2);
 	rig->fakes[1]->refuse_login = false;
 	rig_run_for(rig, NS_PER_S);

@@ -126,7 +126,8 @@ int cmd_target(const struct cli_args *args)
 		return EXIT_USAGE;
 	}
 	if (args->out_dir) {
-		struct run_options options = {.out_dir = args->out_dir, .quiet = args->quiet};
+		struct run_options options = {
+		    .out_dir = args->out_dir, .control = args->control, .quiet = args->quiet};
 
 		r = lab_observe(lab);
 		r = r < 0 ? EXIT_INTERNAL

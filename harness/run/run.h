@@ -35,6 +35,7 @@ struct fault_ops {
 
 struct run_options {
 	const char *out_dir; /* NULL: no files */
+	const char *control; /* the target's control socket; NULL: only we know it */
 	bool quiet, progress;
 };
 

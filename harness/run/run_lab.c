@@ -189,7 +189,8 @@ static int set_up(struct lab_run *run, const char *lab_file, const char *const *
 	if (r == 0)
 		r = report_dir_open(run->options->out_dir, &run->out_dir, err);
 	if (r == 0 && run->lab->has_group) {
-		r = target_spawn(NULL, lab_file, sets, set_count, &run->target, ret_exit_code, err);
+		r = target_spawn(NULL, lab_file, sets, set_count, run->options->control,
+				 &run->target, ret_exit_code, err);
 		if (r < 0)
 			return r;
 		*ret_exit_code = EXIT_ENVIRONMENT;

@@ -36,12 +36,13 @@ struct target_process {
 	int pid_fd;	/* -1: the kernel has none */
 	int stdin_pipe; /* closed: the target ends */
 	int stdout_pipe;
-	char dir[80], socket[104];
+	char dir[80], own_socket[104];
+	const char *socket; /* own_socket, or where the caller wants it */
 	bool reaped;
 	int status; /* of wait4 */
 	struct rusage usage;
 	const char *exe;
-	char **argv; /* its strings are the caller's, but for the socket's name */
+	char **argv; /* its strings are the caller's, but for own_socket */
 	struct loop *loop;
 	struct loop_watch watch;
 	loop_fn gone;
@@ -94,7 +95,7 @@ static int make_directory(struct target_process *process, struct err *err)
 		err_hint(err, "set TMPDIR to a directory that can be written to");
 		return r;
 	}
-	snprintf(process->socket, sizeof process->socket, "%s/control", process->dir);
+	snprintf(process->own_socket, sizeof process->own_socket, "%s/control", process->dir);
 	return 0;
 }
 
@@ -268,7 +269,7 @@ static struct target_process *release(struct target_process *process)
 	close_pipe(&process->stdout_pipe);
 	close_pipe(&process->pid_fd);
 	if (process->dir[0]) {
-		unlink(process->socket);
+		unlink(process->own_socket);
 		rmdir(process->dir);
 	}
 	free(process->argv);
@@ -343,7 +344,8 @@ static int not_ready(struct target_process *process, int r, int *ret_exit_code, 
 }
 
 int target_spawn(const char *exe, const char *lab_file, const char *const *sets, size_t set_count,
-		 struct target_process **ret_process, int *ret_exit_code, struct err *err)
+		 const char *control, struct target_process **ret_process, int *ret_exit_code,
+		 struct err *err)
 {
 	struct target_process *process = calloc(1, sizeof *process);
 	size_t argc = 5;
@@ -359,12 +361,13 @@ int target_spawn(const char *exe, const char *lab_file, const char *const *sets,
 	process->stdin_pipe = process->stdout_pipe = process->pid_fd = -1;
 	process->exe = exe;
 	r = make_directory(process, err);
+	process->socket = control ? control : process->own_socket;
 	/* posix_spawn writes to none of them. */
 	process->argv[0] = (char *)(uintptr_t) "sanlab";
 	process->argv[1] = (char *)(uintptr_t) "target";
 	process->argv[2] = (char *)(uintptr_t)lab_file;
 	process->argv[3] = (char *)(uintptr_t) "--control";
-	process->argv[4] = process->socket;
+	process->argv[4] = (char *)(uintptr_t)process->socket;
 	for (size_t i = 0; i < set_count; i++) {
 		process->argv[argc++] = (char *)(uintptr_t) "--set";
 		process->argv[argc++] = (char *)(uintptr_t)sets[i];

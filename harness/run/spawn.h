@@ -18,11 +18,12 @@
 struct target_process;
 
 /* Runs `EXE target LAB_FILE --set ... --control SOCKET` and waits for its line beginning "ready"
- * (at most 30 s).  EXE NULL: this executable.  What the target says on stderr appears on ours.
- * When it ends before it is ready: *ret_exit_code is its exit code (it has told why) and the
- * result is -ECHILD. */
+ * (at most 30 s).  EXE NULL: this executable; CONTROL NULL: a socket of its own, nobody else's.
+ * What the target says on stderr appears on ours. When it ends before it is ready: *ret_exit_code
+ * is its exit code (it has told why) and the result is -ECHILD. */
 int target_spawn(const char *exe, const char *lab_file, const char *const *sets, size_t set_count,
-		 struct target_process **ret_process, int *ret_exit_code, struct err *err);
+		 const char *control, struct target_process **ret_process, int *ret_exit_code,
+		 struct err *err);
 /* One command on the control socket; ANSWER may be NULL.  Borrows REQUEST. */
 int target_command(struct target_process *process, const json_t *request, json_t **ret_answer,
 		   struct err *err);

@@ -35,10 +35,12 @@ watch_begins() { # the run, with ARGS; sets WATCHER
 }
 
 # Our own client with two paths: one dies and comes back, and the report says so.
-watch_begins target "$WORK/lab.yaml" --out "$WORK/out"
+watch_begins target "$WORK/lab.yaml" --out "$WORK/out" --control "$WORK/control"
 "$SANLAB" bench "$(url "$first")" "$(url "$second")" --qd 2 --time 8s >"$WORK/bench.txt" 2>&1 &
 client=$!
 on_exit end_process "$client"
+logged_in() { "$SANLAB" ctl "$WORK/control" sessions | jq -e '.sessions | length >= 1'; }
+wait_for 10 logged_in || fail "ctl does not tell the sessions: $("$SANLAB" ctl "$WORK/control" sessions 2>&1)"
 wait "$WATCHER" || fail "the watched run left with $?: $(cat "$WORK/watch.txt")"
 end_process "$client"
 for sight in "login at 127.0.0.1:$first" "portal-down begins: 127.0.0.1:$second" \

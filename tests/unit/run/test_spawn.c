@@ -61,7 +61,7 @@ static void one_that_gets_ready_is_stopped(void **state)
 	/* It ends when its standard input does: as the real one. */
 	write_script(&script, "echo \"$@\" >\"$(dirname \"$0\")/args\"\n"
 			      "echo ready: 127.0.0.1:3260\nexec cat >/dev/null");
-	if (target_spawn(script.file, "lab.yaml", sets, 2, &process, &code, &err) < 0)
+	if (target_spawn(script.file, "lab.yaml", sets, 2, NULL, &process, &code, &err) < 0)
 		fail_msg("%s", err.what);
 	assert_int_equal(code, 0);
 	process = target_stop_process(process, &usage);
@@ -98,7 +98,7 @@ static void one_that_fails_keeps_its_exit_code(void **state)
 		int code = -1, r;
 
 		write_script(&script, cases[i].body);
-		r = target_spawn(script.file, "lab.yaml", NULL, 0, &process, &code, &err);
+		r = target_spawn(script.file, "lab.yaml", NULL, 0, NULL, &process, &code, &err);
 		assert_int_equal(r, cases[i].result);
 		assert_int_equal(code, cases[i].code);
 		assert_null(process);
@@ -114,7 +114,7 @@ static void one_that_cannot_be_started_is_named(void **state)
 	int code;
 
 	assert_int_equal(
-	    target_spawn("/nonexistent/sanlab", "lab.yaml", NULL, 0, &process, &code, &err),
+	    target_spawn("/nonexistent/sanlab", "lab.yaml", NULL, 0, NULL, &process, &code, &err),
 	    -ENOENT);
 	assert_int_equal(code, EXIT_ENVIRONMENT);
 }
@@ -142,7 +142,8 @@ static void one_that_dies_is_noticed(void **state)
 	int code;
 
 	write_script(&script, "echo ready; kill -9 $$");
-	assert_int_equal(target_spawn(script.file, "lab.yaml", NULL, 0, &process, &code, &err), 0);
+	assert_int_equal(
+	    target_spawn(script.file, "lab.yaml", NULL, 0, NULL, &process, &code, &err), 0);
 	assert_int_equal(loop_new_real(&watcher.loop), 0);
 	if (target_watch(process, watcher.loop, gone, &watcher) == 0) {
 		assert_int_equal(
@@ -183,7 +184,8 @@ static void one_that_is_killed_lives_again(void **state)
 	write_script(&script, "echo \"$@\" >>\"$(dirname \"$0\")/args\"\n"
 			      "[ $(wc -l <\"$(dirname \"$0\")/args\") -lt 3 ] || exit 3\n"
 			      "printf rea; printf 'dy: 1\\n'\nexec cat >/dev/null");
-	assert_int_equal(target_spawn(script.file, "lab.yaml", NULL, 0, &process, &code, &err), 0);
+	assert_int_equal(
+	    target_spawn(script.file, "lab.yaml", NULL, 0, NULL, &process, &code, &err), 0);
 	assert_int_equal(loop_new_real(&life.loop), 0);
 	watcher.loop = life.loop;
 	if (target_watch(process, life.loop, gone, &watcher) == 0) {

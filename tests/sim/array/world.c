@@ -109,10 +109,13 @@ static void forget_cured(struct world *world, unsigned index)
 {
 	struct scrub_progress scrub;
 	struct member *member = world_member(world, index);
+	uint64_t total_bytes, used_bytes;
 
 	member_scrub_progress(member, &scrub);
+	member_pages(member, &total_bytes, &used_bytes);
+	/* Pages that are free are not looked at. */
 	if (world->damaged[index] && scrub.completed > world->scrubs[index] &&
-	    member_state(member) == MEMBER_HEALTHY)
+	    used_bytes == total_bytes && member_state(member) == MEMBER_HEALTHY)
 		world->damaged[index] = world->flipped[index] = 0;
 }
 

@@ -32,6 +32,9 @@ static int job_run(const struct job *job, const struct record *record, FILE *to)
 
 	if (r == 0 && (fflush(to) == EOF || ferror(to)))
 		r = -(errno ? errno : EIO);
+	/* Writers know that the stream failed, not why. */
+	if (r == -EIO && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+		r = -errno;
 	return r;
 }
 
@@ -79,6 +82,8 @@ static int write_file(const struct record *record, const struct job *job, const 
 			unlink(temporary);
 		err_set(err, r, "cannot write the report: %s", strerror(-r));
 		err_where(err, "%s", file);
+		if (r == -ENOSPC || r == -EDQUOT)
+			err_hint(err, "make room there, or give --out a directory elsewhere");
 	}
 	free(temporary);
 	free(file);

@@ -10,8 +10,10 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/bytes.h"
@@ -302,6 +304,29 @@ static void a_full_disk_is_reported(void **state)
 	record_free(record);
 }
 
+/* The limit of a file's size stands for the full disk: it needs no file system of its own. */
+static void the_cause_of_a_failed_write_is_told(void **state)
+{
+	struct record *record = fixture_full();
+	char *scratch = scratch_make();
+	struct rlimit before, small;
+	struct err err = {0};
+	int r;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = (struct rlimit){.rlim_cur = 64, .rlim_max = before.rlim_max};
+	setrlimit(RLIMIT_FSIZE, &small);
+	r = report_write_all(record, scratch, &err);
+	setrlimit(RLIMIT_FSIZE, &before);
+	signal(SIGXFSZ, SIG_DFL);
+	assert_int_equal(r, -EFBIG);
+	assert_non_null(strstr(err.what, strerror(EFBIG)));
+	assert_int_equal(entries_of(scratch), 0);
+	record_free(record);
+	scratch_remove(scratch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +341,7 @@ int main(void)
 	    cmocka_unit_test(a_file_in_the_way_is_named),
 	    cmocka_unit_test(one_failure_spares_the_others),
 	    cmocka_unit_test(a_full_disk_is_reported),
+	    cmocka_unit_test(the_cause_of_a_failed_write_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

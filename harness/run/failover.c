@@ -8,6 +8,8 @@
 #include "base/bytes.h"
 #include "harness/run/engine.h"
 
+enum { EFFECT_NS = NS_PER_S };
+
 static const enum record_instant instants[MPIO_MILESTONES] = {
     [MPIO_LOST] = RECORD_LOST,
     [MPIO_FIRST_REISSUE] = RECORD_FIRST_REISSUE,
@@ -28,6 +30,14 @@ static bool same(const char *a, const char *b)
 	return !a || !b || strcmp(a, b) == 0;
 }
 
+/* Long over: the path has been well since FAULT ended.  (Its last effects take a moment to arrive.)
+ */
+static bool is_over(const struct run_fault *fault, const struct record_failover *failover)
+{
+	return fault->ended_ns != UINT64_MAX &&
+	       failover->at_ns[RECORD_ALIVE] > fault->ended_ns + EFFECT_NS;
+}
+
 /* The fault that began last of those that could have taken the path by then. */
 static const struct run_fault *find_fault(const struct run_engine *engine,
 					  const struct record_failover *failover)
@@ -37,7 +47,7 @@ static const struct run_fault *find_fault(const struct run_engine *engine,
 	for (unsigned i = 0; i < engine->fault_count; i++) {
 		const struct run_fault *fault = &engine->faults[i];
 
-		if (fault->begun_ns <= failover->at_ns[RECORD_LOST] &&
+		if (fault->begun_ns <= failover->at_ns[RECORD_LOST] && !is_over(fault, failover) &&
 		    (!found || fault->begun_ns >= found->begun_ns) &&
 		    lab_fault_hits(engine->lab, fault->event->fault, failover->host,
 				   failover->volume, failover->path, failover->portal))

@@ -51,6 +51,7 @@ static void io_due(void *arg)
 		struct path_io *pio = take(path);
 
 		execute(path, pio);
+		path->base.heard_ns = now_ns;
 		pio->result = PATH_OK;
 		pio->done(pio);
 	}

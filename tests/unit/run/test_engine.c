@@ -347,6 +347,38 @@ static void losses_are_blamed_on_faults(void **state)
 	rig_close(&rig);
 }
 
+static void cut_path(void *arg)
+{
+	struct rig *rig = arg;
+
+	for (unsigned v = 0; v < VOLUMES; v++) {
+		memory_path_cut(rig->paths[v][0], true);
+		memory_path_cut(rig->paths[v][0], false);
+	}
+}
+
+/* A path that was well for seconds after a fault is not lost to that fault. */
+static void a_fault_that_is_over_is_not_blamed(void **state)
+{
+	static const char *const sets[] = {"faults=[{at: 3s, path-reset: {host: h1, path: 0}}]"};
+	const struct record *record;
+	struct rig rig;
+	unsigned blamed = 0, unexplained = 0;
+
+	rig_open(&rig, sets, 1, NULL);
+	loop_timer_init(&rig.timer, cut_path, &rig);
+	loop_timer_set(rig.loop, &rig.timer, loop_now_ns(rig.loop) + 10 * NS_PER_S);
+	record = rig_run(&rig);
+	for (unsigned i = 0; i < record->failover_count; i++) {
+		assert_int_equal(record->failovers[i].path, 0);
+		blamed += record->failovers[i].fault != NULL;
+		unexplained += record->failovers[i].fault == NULL;
+	}
+	assert_int_equal(blamed, VOLUMES);
+	assert_int_equal(unexplained, VOLUMES);
+	rig_close(&rig);
+}
+
 static void all_paths_gone_ends_the_run(void **state)
 {
 	static const char *const sets[] = {"faults=[{at: 3s, all-paths-down: {host: h1}}]"};
@@ -482,6 +514,7 @@ int main(void)
 	    cmocka_unit_test(equal_seeds_give_equal_events),
 	    cmocka_unit_test(faults_come_and_go_on_time),
 	    cmocka_unit_test(losses_are_blamed_on_faults),
+	    cmocka_unit_test(a_fault_that_is_over_is_not_blamed),
 	    cmocka_unit_test(all_paths_gone_ends_the_run),
 	    cmocka_unit_test(a_stopped_run_is_complete),
 	    cmocka_unit_test(silence_ends_at_the_drain_limit),

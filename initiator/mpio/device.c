@@ -91,6 +91,8 @@ void mpio_finish(struct mpio *m, struct mpio_req *req, int status)
 
 	assert(req->state != REQ_FREE);
 	unqueue(m, req);
+	if (req->place != FENCE_NO_PLACE)
+		mpio_fence_write_ended(m); /* others may have to follow it */
 	if (req->loss)
 		mpio_track_ended(m, req, status);
 	mpio_req_put(m, req);

@@ -23,16 +23,25 @@ enum {
 
 /* ---- who waits ---- */
 
-/* Another write to blocks of REQ is on its way over a path that is well. */
-static bool overlaps_in_flight(const struct mpio *m, const struct mpio_req *req)
+static bool overlap(const struct mpio_req *a, const struct mpio_req *b)
+{
+	return a->offset_bytes < b->offset_bytes + b->length_bytes &&
+	       b->offset_bytes < a->offset_bytes + a->length_bytes;
+}
+
+/* For REQ, which was lost: another write to its blocks is on its way over a path that is well, or
+ * was lost earlier and has not been done again.  The latter has to come first also when its own
+ * old nexus is dead: done after REQ it would be undone by what is left of REQ's. */
+static bool must_follow(const struct mpio *m, const struct mpio_req *req)
 {
 	for (const struct mpio_chunk *chunk = m->chunks; chunk; chunk = chunk->next)
 		for (unsigned i = 0; i < MPIO_POOL_CHUNK; i++) {
 			const struct mpio_req *other = &chunk->reqs[i];
 
-			if (other->state == REQ_SENT && mpio_changes_data(other) &&
-			    other->offset_bytes < req->offset_bytes + req->length_bytes &&
-			    req->offset_bytes < other->offset_bytes + other->length_bytes)
+			if (other == req || other->state == REQ_FREE || !mpio_changes_data(other) ||
+			    !overlap(other, req))
+				continue;
+			if (other->state == REQ_SENT || other->place < req->place)
 				return true;
 		}
 	return false;
@@ -47,7 +56,7 @@ bool mpio_fence_passes(struct mpio *m, struct mpio_req *req)
 	if (m->fences.count > 0) {
 		if (fence_blocks(&m->fences, req->offset_bytes, req->length_bytes, req->place))
 			wait = REQ_BLOCKED;
-		else if (req->place != FENCE_NO_PLACE && overlaps_in_flight(m, req))
+		else if (req->place != FENCE_NO_PLACE && must_follow(m, req))
 			wait = REQ_BEHIND;
 	}
 	if (wait == REQ_READY && !fence_room(&m->fences, m->writes_in_flight))

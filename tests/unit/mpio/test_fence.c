@@ -263,6 +263,45 @@ static void lost_writes_keep_their_order(void **unused)
 	rig_close(rig);
 }
 
+/* ... also when the old nexus of the earlier one is dead before it is done again: done last, it
+ * would be undone by what is left of the later one. */
+static void lost_writes_keep_their_order_without_ranges(void **unused)
+{
+	const struct fake_answer busy = {PATH_STATUS, .scsi_status = 0x08};
+	struct mpio_config config = {.fence = MPIO_FENCE_STRICT, .no_path_ns = NS_PER_S};
+	struct rig_io *first, *second;
+	static struct scene scene;
+	struct rig *rig = &scene.rig;
+
+	open_scene(&scene, &config, 3, true, 0, 10 * NS_PER_S);
+	rig->fakes[1]->refuse_login = true;
+	rig->fakes[0]->hold = rig->fakes[1]->hold = true;
+	first = submit(rig, IO_WRITE, 100, 8, 1);
+	second = submit(rig, IO_WRITE, 104, 8, 2);
+	assert_int_equal(rig->fakes[0]->path.in_flight, 1);
+	assert_int_equal(rig->fakes[1]->path.in_flight, 1);
+	/* The first is refused until its path has logged in again. */
+	for (unsigned i = 0; i < 8; i++)
+		fake_path_script(rig->fakes[2], busy);
+	fake_path_kill(rig->fakes[0], "silence");
+	fake_path_kill(rig->fakes[1], "silence");
+	rig->fakes[0]->hold = false;
+	while (!milestone(&scene, MPIO_FENCED))
+		rig_run_for(rig, MS);
+	assert_int_equal(mpio_fences(rig->mpio), 1);
+	while (!first->done) {
+		assert_int_equal(second->done, 0);
+		rig_run_for(rig, MS);
+	}
+	rig_run_for(rig, NS_PER_S);
+	expect(first, 0);
+	expect(second, 0);
+	assert_int_equal(content(rig, 104), 2);
+	rig_run_for(rig, 20 * NS_PER_S);
+	assert_int_equal(content(rig, 104), 2);
+	rig_close(rig);
+}
+
 /* A write in flight on a healthy path might end after the re-issue and be undone by the ghost. */
 static void reissue_waits_for_overlaps_in_flight(void **unused)
 {
@@ -420,6 +459,7 @@ int main(void)
 	    cmocka_unit_test(failed_proofs_are_followed_by_others),
 	    cmocka_unit_test(isid_is_used_once),
 	    cmocka_unit_test(lost_writes_keep_their_order),
+	    cmocka_unit_test(lost_writes_keep_their_order_without_ranges),
 	    cmocka_unit_test(reissue_waits_for_overlaps_in_flight),
 	    cmocka_unit_test(failed_write_keeps_its_fence),
 	    cmocka_unit_test(full_table_pushes_back),

@@ -41,9 +41,12 @@ static bool is_of_paths(int kind)
 	       kind == FAULT_RANDOM;
 }
 
-bool fault_needs_relay(const struct fault_config *fault, const char *url)
+bool fault_needs_relay(const struct lab *lab, const struct fault_config *fault, const char *url)
 {
-	return fault_is_of_network(fault->kind) || (url && is_of_paths(fault->kind));
+	bool of_one_host = fault->host && lab->hosts.count > 1 &&
+			   (fault->kind == FAULT_PATH_DOWN || fault->kind == FAULT_ALL_PATHS_DOWN);
+
+	return fault_is_of_network(fault->kind) || of_one_host || (url && is_of_paths(fault->kind));
 }
 
 static void name_kinds(struct lab *lab)

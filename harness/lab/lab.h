@@ -105,9 +105,10 @@ bool fault_has_controller(int kind);
 bool fault_is_instant(int kind);
 /* Of the network between host and target. */
 bool fault_is_of_network(int kind);
-/* The relay carries FAULT out on the paths of HOST: it is the network's, or the path is one to
- * somebody else's target (URL given). */
-bool fault_needs_relay(const struct fault_config *fault, const char *url);
+struct lab;
+/* The relay carries FAULT out on a path: it is the network's, or the path is one to somebody else's
+ * target (URL given), or one host's alone and the target would refuse the others there, too. */
+bool fault_needs_relay(const struct lab *lab, const struct fault_config *fault, const char *url);
 
 /* One occurrence. */
 struct fault_event {

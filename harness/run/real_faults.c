@@ -164,7 +164,9 @@ int real_faults_apply(void *arg, const struct fault_config *fault, bool begin, s
 	case FAULT_PORTAL_DOWN:
 		return set_portal(faults, fault->portal.text, begin, err);
 	case FAULT_ALL_PATHS_DOWN:
-		return set_all(faults, fault, begin, err);
+		return fault_needs_relay(faults->lab, fault, NULL)
+			   ? 0
+			   : set_all(faults, fault, begin, err);
 	case FAULT_TARGET_CRASH:
 		return crash(faults, begin, err);
 	default:

@@ -25,7 +25,7 @@ struct relay_faults {
 static bool hits(const struct lab *lab, const struct fault_config *fault,
 		 const struct relayed_path *path)
 {
-	return fault_needs_relay(fault, path->url) &&
+	return fault_needs_relay(lab, fault, path->url) &&
 	       lab_fault_hits(lab, fault, path->host, path->volume, path->index, path->portal);
 }
 

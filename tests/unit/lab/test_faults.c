@@ -62,7 +62,7 @@ static void places_are_resolved(void **state)
 	assert_null(faults[4].host);
 	assert_string_equal(faults[5].volume, "db2");
 	for (int i = 0; i < 6; i++)
-		assert_true(fault_needs_relay(&faults[i], NULL));
+		assert_true(fault_needs_relay(lab, &faults[i], NULL));
 	lab_free(lab);
 }
 
@@ -121,6 +121,26 @@ static void it_is_known_what_is_hit(void **state)
 	}
 }
 
+/* The target refuses everybody at a portal: one host's paths alone go down in the network. */
+static void a_host_goes_down_alone(void **state)
+{
+	struct lab *lab =
+	    load(small_lab, "faults=[{at: 1s, path-down: {host: h1, path: 0}, for: 1s}, "
+			    "{at: 3s, all-paths-down: {host: h2}, for: 1s}, "
+			    "{at: 5s, all-paths-down: {}, for: 1s}, "
+			    "{at: 7s, path-reset: {host: h1, path: 0}}]");
+	const struct fault_config *faults = lab->faults.items;
+
+	assert_true(fault_needs_relay(lab, &faults[0], NULL));
+	assert_true(fault_needs_relay(lab, &faults[1], NULL));
+	assert_false(fault_needs_relay(lab, &faults[2], NULL));
+	assert_false(fault_needs_relay(lab, &faults[3], NULL));
+	lab->hosts.count = 1;
+	assert_false(fault_needs_relay(lab, &faults[0], NULL));
+	lab->hosts.count = 2;
+	lab_free(lab);
+}
+
 /* Somebody else's target: what the lab's own would do is the relay's. */
 static void faults_of_paths_need_no_group(void **state)
 {
@@ -133,8 +153,8 @@ static void faults_of_paths_need_no_group(void **state)
 	const char *url = "iscsi://10.0.0.1/iqn.2026-11.test:x/1";
 
 	for (int i = 0; i < 4; i++)
-		assert_true(fault_needs_relay(&faults[i], url));
-	assert_false(fault_needs_relay(&faults[0], NULL));
+		assert_true(fault_needs_relay(lab, &faults[i], url));
+	assert_false(fault_needs_relay(lab, &faults[0], NULL));
 	assert_string_equal(faults[0].portal.text, "10.0.0.4:3260");
 	assert_true(lab_fault_hits(lab, &faults[1], "h1", "l1", 1, "10.0.0.2:3260"));
 	assert_true(lab_fault_hits(lab, &faults[1], "h1", "l2", 1, "10.0.0.2:3260"));
@@ -304,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(places_are_resolved),
 	    cmocka_unit_test(it_is_known_what_is_hit),
+	    cmocka_unit_test(a_host_goes_down_alone),
 	    cmocka_unit_test(faults_of_paths_need_no_group),
 	    cmocka_unit_test(entries_repeat),
 	    cmocka_unit_test(random_ones_come_from_the_seed),

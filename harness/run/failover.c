@@ -8,7 +8,8 @@
 #include "base/bytes.h"
 #include "harness/run/engine.h"
 
-enum { EFFECT_NS = NS_PER_S };
+/* How long after a fault began answers still arrive; after it ended, what it did. */
+enum { ON_ITS_WAY_NS = 100 * NS_PER_MS, EFFECT_NS = NS_PER_S };
 
 static const enum record_instant instants[MPIO_MILESTONES] = {
     [MPIO_LOST] = RECORD_LOST,
@@ -38,7 +39,26 @@ static bool is_over(const struct run_fault *fault, const struct record_failover 
 	       failover->at_ns[RECORD_ALIVE] > fault->ended_ns + EFFECT_NS;
 }
 
-/* The fault that began last of those that could have taken the path by then. */
+static bool is_silence(const char *by)
+{
+	return by && (strcmp(by, path_detect_names[PATH_DETECT_KEEPALIVE]) == 0 ||
+		      strcmp(by, path_detect_names[PATH_DETECT_TCP_TIMEOUT]) == 0 ||
+		      strcmp(by, path_detect_names[PATH_DETECT_COMMAND]) == 0);
+}
+
+/* The later of two faults, but for silence: that began with the first since the last sign of life.
+ */
+static bool is_likelier(const struct run_fault *fault, const struct run_fault *than,
+			const struct record_failover *failover)
+{
+	uint64_t alive_ns = failover->at_ns[RECORD_ALIVE];
+
+	if (!is_silence(failover->by) || than->begun_ns + ON_ITS_WAY_NS < alive_ns)
+		return fault->begun_ns >= than->begun_ns;
+	return fault->begun_ns + ON_ITS_WAY_NS >= alive_ns && fault->begun_ns < than->begun_ns;
+}
+
+/* The likeliest fault of those that could have taken the path by then. */
 static const struct run_fault *find_fault(const struct run_engine *engine,
 					  const struct record_failover *failover)
 {
@@ -48,7 +68,7 @@ static const struct run_fault *find_fault(const struct run_engine *engine,
 		const struct run_fault *fault = &engine->faults[i];
 
 		if (fault->begun_ns <= failover->at_ns[RECORD_LOST] && !is_over(fault, failover) &&
-		    (!found || fault->begun_ns >= found->begun_ns) &&
+		    (!found || is_likelier(fault, found, failover)) &&
 		    lab_fault_hits(engine->lab, fault->event->fault, failover->host,
 				   failover->volume, failover->path, failover->portal))
 			found = fault;

@@ -87,7 +87,11 @@ static int apply_fault(void *arg, const struct fault_config *fault, bool begin, 
 		rig->fault_at_ns[rig->fault_count++] = loop_now_ns(rig->loop);
 	for (unsigned v = 0; v < VOLUMES; v++)
 		for (unsigned p = 0; p < PATHS; p++) {
-			if (fault->kind == FAULT_SCRUB ||
+			if (fault->kind == FAULT_BLACK_HOLE && fault->path == p) {
+				rig->paths[v][p]->silent = begin;
+				rig->paths[v][p]->base.lost_by = PATH_DETECT_KEEPALIVE;
+			}
+			if (fault->kind == FAULT_SCRUB || fault_is_of_network(fault->kind) ||
 			    (fault->kind != FAULT_ALL_PATHS_DOWN && fault->path != p))
 				continue;
 			memory_path_cut(rig->paths[v][p], begin);
@@ -379,6 +383,29 @@ static void a_fault_that_is_over_is_not_blamed(void **state)
 	rig_close(&rig);
 }
 
+/* A path that fell silent is not lost to what began later, while nobody had noticed. */
+static void silence_is_blamed_on_its_beginning(void **state)
+{
+	static const char *const sets[] = {
+	    "faults=[{at: 1s, path-slow: {host: h1, path: 0, delay: 1ms}}, "
+	    "{at: 3s, black-hole: {host: h1, path: 0}, for: 3s}, "
+	    "{at: 4s, path-slow: {host: h1, path: 0, delay: 2ms}, for: 2s}]"};
+	const struct record *record;
+	struct rig rig;
+
+	rig_open(&rig, sets, 1, NULL);
+	loop_timer_init(&rig.timer, cut_path, &rig);
+	loop_timer_set(rig.loop, &rig.timer, loop_now_ns(rig.loop) + 7 * NS_PER_S);
+	record = rig_run(&rig);
+	assert_int_equal(record->failover_count, VOLUMES);
+	for (unsigned i = 0; i < record->failover_count; i++) {
+		assert_non_null(strstr(record->failovers[i].fault, "black-hole"));
+		assert_int_equal(record->failovers[i].at_ns[RECORD_FAULT],
+				 record->window_start_ns + 3 * NS_PER_S);
+	}
+	rig_close(&rig);
+}
+
 static void all_paths_gone_ends_the_run(void **state)
 {
 	static const char *const sets[] = {"faults=[{at: 3s, all-paths-down: {host: h1}}]"};
@@ -515,6 +542,7 @@ int main(void)
 	    cmocka_unit_test(faults_come_and_go_on_time),
 	    cmocka_unit_test(losses_are_blamed_on_faults),
 	    cmocka_unit_test(a_fault_that_is_over_is_not_blamed),
+	    cmocka_unit_test(silence_is_blamed_on_its_beginning),
 	    cmocka_unit_test(all_paths_gone_ends_the_run),
 	    cmocka_unit_test(a_stopped_run_is_complete),
 	    cmocka_unit_test(silence_ends_at_the_drain_limit),

@@ -126,6 +126,8 @@ static void resolve_path(struct lab *lab, struct fault_config *fault, const stru
 				     args->host, volume);
 		return;
 	}
+	if (count == 0)
+		return; /* a wrong url is told already */
 	if (args->path >= (uint64_t)count) {
 		cfg_error_at(lab->cfg, &args->path,
 			     "host '%.60s' has no path %llu to volume '%.60s': it has %d, counted "

@@ -319,6 +319,20 @@ static void mistakes_are_told(void **state)
 	}
 }
 
+/* One mistake, one message: paths whose url is wrong are not missed in the faults as well. */
+static void a_wrong_url_is_told_once(void **state)
+{
+	static const char *const sets[] = {"hosts.h1.luns.l1.urls=[nonsense]",
+					   "faults=[{at: 1s, path-reset: {host: h1, path: 0}}]",
+					   NULL};
+	char *text = NULL;
+
+	lab_free(load_text(foreign_lab, sets, &text));
+	assert_non_null(strstr(text, "not an iSCSI URL"));
+	assert_null(strstr(text, "has no path"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +343,7 @@ int main(void)
 	    cmocka_unit_test(entries_repeat),
 	    cmocka_unit_test(random_ones_come_from_the_seed),
 	    cmocka_unit_test(mistakes_are_told),
+	    cmocka_unit_test(a_wrong_url_is_told_once),
 	};
 
 	return cmocka_run_group_tests_name("faults", tests, NULL, NULL);

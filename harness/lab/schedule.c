@@ -217,6 +217,11 @@ static int draw_all(struct lab *lab, const struct fault_config *entry, size_t nu
 	list_paths(draw);
 	for (uint64_t i = 0; r == 0 && draw->count && i < entry->random.times; i++)
 		r = draw_one(draw, i, &to[i]);
+	/* A run that breaks nothing would look well. */
+	if (r == 0 && draw->count && lab->timeline_count == draw->first)
+		cfg_error_at(lab->cfg, &entry->at_ns,
+			     "no random fault comes about: 'leave' spares every path, or they "
+			     "begin after the window");
 	free(draw);
 	return r;
 }

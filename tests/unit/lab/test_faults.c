@@ -289,6 +289,8 @@ static const struct {
     {foreign_lab,
      "faults=[{at: 1s, random: {of: [path-down], times: 1, within: 1s, shortest: 2s}}]",
      "'shortest' is longer than 'longest'"},
+    {foreign_lab, "faults=[{at: 1s, random: {of: [black-hole], times: 9, within: 1s, leave: 64}}]",
+     "no random fault comes about: 'leave' spares every path, or they begin after the window"},
     {foreign_lab, "faults=[{at: 1s, path-reset: {host: h1, path: 0}, every: 1ms}]",
      "more than 10000 faults in one run"},
     {preset_lab, "faults=[{at: 1s, black-hole: {member: m1}, for: 1s}]",

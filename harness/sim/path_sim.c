@@ -262,6 +262,7 @@ static void sim_submit(struct path *base, struct path_io *pio)
 	struct sim_path *path = sim_path_of(base);
 	struct sim_command *command = NULL;
 
+	assert(path->phase != SIM_UP || !base->identity.no_capacity);
 	if (path->phase == SIM_UP && base->in_flight < base->config.max_in_flight &&
 	    (uint64_t)pio->blocks * base->identity.block_bytes <= UINT32_MAX)
 		command = sim_command_new(path);

@@ -38,15 +38,14 @@ void sim_probe_start(struct sim_path *path)
 static void advance(struct sim_path *path)
 {
 	struct sim_probe *probe = &path->probe;
-	struct path_identity *identity = &probe->facts.identity;
 
 	probe->step = identity_next_step(probe->step, &probe->facts);
 	if (probe->step < IDENTITY_STEPS) {
 		sim_probe_send(path);
 		return;
 	}
-	identity->can_unmap = probe->facts.lbpme && probe->facts.told_unmap;
-	path->path.identity = *identity;
+	identity_conclude(&probe->facts);
+	path->path.identity = probe->facts.identity;
 	sim_path_came_up(path);
 }
 
@@ -68,7 +67,7 @@ static void wait_a_little(struct sim_path *path)
 
 static void check_condition(struct sim_path *path, const uint8_t *sense)
 {
-	unsigned key = sense[2] & 0x0f, asc = sense[12], ascq = sense[13];
+	uint8_t key = sense[2] & 0x0f, asc = sense[12], ascq = sense[13];
 
 	if (key == KEY_UNIT_ATTENTION) {
 		if (++path->probe.attentions > SIM_PROBE_ATTENTIONS)
@@ -78,7 +77,8 @@ static void check_condition(struct sim_path *path, const uint8_t *sense)
 			sim_probe_send(path);
 	} else if (key == KEY_NOT_READY && asc == 0x04 && (ascq == 0x01 || ascq == 0x0a)) {
 		wait_a_little(path); /* becoming ready, access state transition */
-	} else if (identity_steps[path->probe.step].optional) {
+	} else if (identity_without_access(path->probe.step, key, asc, ascq, &path->probe.facts) ||
+		   identity_steps[path->probe.step].optional) {
 		advance(path);
 	} else {
 		sim_path_lose(path, PATH_DETECT_LOGIN, "%s failed: sense %02x/%02x/%02x",

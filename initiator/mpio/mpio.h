@@ -120,8 +120,10 @@ enum mpio_path_state {
 	MPIO_PATH_DOWN,
 	MPIO_PATH_CONNECTING,
 	MPIO_PATH_UP,
-	MPIO_PATH_PENDING,  /* logged in; its target port group is in transition */
-	MPIO_PATH_STANDBY,  /* logged in; its group is in standby, unavailable or offline */
+	MPIO_PATH_PENDING, /* logged in; its target port group is in transition */
+	/* Logged in; its group is in standby, unavailable or offline, maybe since before the login:
+	 * then the capacity is unknown, and when the group is active another login follows. */
+	MPIO_PATH_STANDBY,
 	MPIO_PATH_DEGRADED, /* usable, but it fails too often: for when no better one is left */
 	MPIO_PATH_WRONG_LU, /* logged in, but to another logical unit: never used */
 	MPIO_PATH_REMOVED,  /* its logical unit is not there any more; looked at again seldom */

@@ -122,22 +122,30 @@ uint8_t path_machine_rank(const struct path_machine *machine)
 	return machine->degraded ? rank + MPIO_RANK_DEGRADED : rank;
 }
 
-/* What a logged-in path is good for. */
-static enum mpio_path_state good_for(const struct path_machine *machine, uint64_t now_ns)
+bool path_machine_active(const struct path_machine *machine)
 {
 	switch (machine->access) {
 	case MPIO_TRANSITIONING:
-		return now_ns < machine->pending_until_ns ? MPIO_PATH_PENDING : MPIO_PATH_STANDBY;
 	case MPIO_STANDBY:
 	case MPIO_UNAVAILABLE:
 	case MPIO_OFFLINE:
-		return MPIO_PATH_STANDBY;
+		return false;
 	case MPIO_OPTIMIZED:
 	case MPIO_NON_OPTIMIZED:
 	case MPIO_LBA_DEPENDENT:
 	case MPIO_ACCESS_NONE:
 		break;
 	}
+	return true;
+}
+
+/* What a logged-in path is good for. */
+static enum mpio_path_state good_for(const struct path_machine *machine, uint64_t now_ns)
+{
+	if (machine->access == MPIO_TRANSITIONING && now_ns < machine->pending_until_ns)
+		return MPIO_PATH_PENDING;
+	if (!path_machine_active(machine) || machine->no_capacity)
+		return MPIO_PATH_STANDBY;
 	return machine->degraded ? MPIO_PATH_DEGRADED : MPIO_PATH_UP;
 }
 

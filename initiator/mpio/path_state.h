@@ -2,10 +2,10 @@
  *
  * The life of a path as MPIO sees it: (state, input, now) -> (state, when to try again).  Pure.
  *
- * What a logged-in path is good for follows from the access state of its target port group and from
- * its health.  Health is a leaky bucket: each failure is a mark, one is forgotten every
- * marginal_forget_ns.  Marginal_errors marks make the path degraded; it is so until all are
- * forgotten (hysteresis).
+ * What a logged-in path is good for follows from the access state of its target port group, from
+ * whether its login could see the whole unit, and from its health.  Health is a leaky bucket: each
+ * failure is a mark, one is forgotten every marginal_forget_ns.  Marginal_errors marks make the
+ * path degraded; it is so until all are forgotten (hysteresis).
  */
 #ifndef SANLAB_INITIATOR_MPIO_PATH_STATE_H
 #define SANLAB_INITIATOR_MPIO_PATH_STATE_H
@@ -19,6 +19,7 @@ struct path_machine {
 	bool dropped;	   /* the login was ended by ourselves, lately */
 	uint64_t dropped_ns;
 	enum mpio_access access;
+	bool no_capacity;	   /* this login knows the unit only in part: not for I/O */
 	uint64_t pending_until_ns; /* of a transition: then the path counts as standby */
 	unsigned marks;
 	uint64_t marked_ns; /* when the marks were counted last */
@@ -52,6 +53,9 @@ void path_machine_mark(struct path_machine *machine, const struct mpio_config *c
 /* The group's state as told, or met; a transition may last until PENDING_UNTIL_NS. */
 void path_machine_access(struct path_machine *machine, enum mpio_access access,
 			 uint64_t pending_until_ns);
+
+/* The group's state is one in which the unit takes I/O. */
+bool path_machine_active(const struct path_machine *machine);
 
 /* enum mpio_rank, of a path that may carry I/O. */
 uint8_t path_machine_rank(const struct path_machine *machine);

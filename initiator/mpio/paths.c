@@ -93,12 +93,18 @@ static void step(struct mpio_path *p, enum path_input input, unsigned reissued, 
 void mpio_path_look(struct mpio_path *p, const char *why)
 {
 	struct mpio *m = p->mpio;
+	char text[96];
 
 	if (!mpio_path_logged_in(p->machine.state))
 		return;
 	if (p->returning && loop_now_ns(m->loop) >= p->returned_ns + m->config.failback_delay_ns)
 		p->returning = false;
 	step(p, PATH_INPUT_LOOK, 0, why);
+	if (p->machine.no_capacity && path_machine_active(&p->machine)) {
+		/* It has access now: first the rest of the unit has to be seen. */
+		snprintf(text, sizeof text, "%s: to be identified again", why);
+		mpio_drop_path(m, p->index, text);
+	}
 }
 
 void mpio_path_mark(struct mpio_path *p, const char *why)
@@ -126,7 +132,7 @@ void mpio_path_look_due(void *arg)
 /* NULL when the unit behind the path is the one this device stands for. */
 static const char *mismatch(const struct mpio *m, const struct path_identity *id)
 {
-	if (!id->block_bytes || !id->blocks)
+	if (!id->no_capacity && (!id->block_bytes || !id->blocks))
 		return "a logical unit without capacity";
 	if (!id->designator_bytes && m->count > 1)
 		return "a logical unit without identity: paths to it cannot be told apart";
@@ -137,6 +143,8 @@ static const char *mismatch(const struct mpio *m, const struct path_identity *id
 		return "another logical unit (designator differs)";
 	if (*id->serial && *m->unit.serial && strcmp(id->serial, m->unit.serial) != 0)
 		return "another logical unit (serial number differs)";
+	if (id->no_capacity || m->unit.no_capacity)
+		return NULL; /* nothing to compare yet */
 	if (id->block_bytes != m->unit.block_bytes)
 		return "another logical unit (block size differs)";
 	if (id->blocks * id->block_bytes < m->layer.size_bytes)
@@ -159,6 +167,13 @@ static void learn(struct mpio *m, const struct path_identity *id)
 		m->layer.size_bytes = id->blocks * id->block_bytes;
 		if (policy)
 			mpio_set_policy(m, policy);
+		return;
+	}
+	if (id->no_capacity)
+		return;
+	if (m->unit.no_capacity) { /* known by name only until now */
+		m->unit = *id;
+		m->layer.size_bytes = id->blocks * id->block_bytes;
 		return;
 	}
 	m->unit.max_transfer_blocks =
@@ -195,11 +210,26 @@ static void end_login(struct mpio_path *p, enum path_input input, const char *wh
 		mpio_fail_waiting(m);
 }
 
+/* Without access a moment ago, and now, or always, no state that says so: another login, less and
+ * less often, until one sees the unit. */
+static void not_seen(struct mpio_path *p)
+{
+	static const char why[] = "no access to the unit, but no state that says so";
+
+	p->path->lost_by = PATH_DETECT_SENSE;
+	step(p, PATH_INPUT_DOWN, 0, why);
+	mpio_drop_path(p->mpio, p->index, why);
+}
+
 void mpio_path_admit(struct mpio_path *p)
 {
 	struct mpio *m = p->mpio;
 
 	p->admitting = false;
+	if (p->machine.no_capacity && path_machine_active(&p->machine)) {
+		not_seen(p);
+		return;
+	}
 	p->returning = m->config.failback_delay_ns > 0 && p->loss.number > 0;
 	p->returned_ns = loop_now_ns(m->loop);
 	step(p, PATH_INPUT_UP, 0, "");
@@ -224,6 +254,7 @@ static void came_up(struct mpio_path *p)
 		return;
 	}
 	learn(m, &p->path->identity);
+	p->machine.no_capacity = p->path->identity.no_capacity;
 	m->views[p->index].member = p->path->identity.target_port_group;
 	p->ledger.logins++;
 	window_init(&p->window, (unsigned)m->config.queue_depth);

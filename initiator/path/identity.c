@@ -55,8 +55,9 @@ int identity_inquiry(const uint8_t *data, size_t size, struct identity_facts *fa
 {
 	struct path_identity *id = &facts->identity;
 
-	/* Peripheral qualifier and type: a connected direct-access unit is 00h. */
-	if (size < 36 || data[0] != 0)
+	/* Peripheral qualifier and type: a connected direct-access unit is 00h, behind a port
+	 * without access it may be 20h. */
+	if (size < 36 || (data[0] != 0 && !(facts->without_access && data[0] == 0x20)))
 		return -EPROTO;
 	facts->version = data[2];
 	id->tpgs = data[5] >> 4 & 3;

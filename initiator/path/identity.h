@@ -20,6 +20,7 @@ struct identity_facts {
 	bool lbpme;	 /* thin: UNMAP makes sense */
 	bool told_unmap;
 	bool have_capacity;
+	bool without_access; /* a step has met a port without access */
 };
 
 /* The state to begin with. */
@@ -41,7 +42,8 @@ struct identity_step {
 	uint8_t cdb[16];
 	uint8_t cdb_size;
 	uint16_t data_bytes;
-	bool optional; /* a unit may refuse it */
+	bool optional;	   /* a unit may refuse it */
+	bool needs_access; /* a port in standby, unavailable or offline may (SPC-4 5.15.2.4) */
 	/* NULL: no data to read */
 	int (*parse)(const uint8_t *data, size_t size, struct identity_facts *facts);
 	bool (*needed)(const struct identity_facts *facts); /* NULL: always */
@@ -51,5 +53,11 @@ enum { IDENTITY_STEPS = 9, IDENTITY_DATA_BYTES = 1024 };
 extern const struct identity_step identity_steps[IDENTITY_STEPS];
 /* The step after STEP that is still needed; IDENTITY_STEPS when there is none. */
 unsigned identity_next_step(unsigned step, const struct identity_facts *facts);
+/* STEP was answered with this sense.  True: for want of access, and the identification goes on
+ * without such steps. */
+bool identity_without_access(unsigned step, uint8_t key, uint8_t asc, uint8_t ascq,
+			     struct identity_facts *facts);
+/* After the last step: what follows from several answers. */
+void identity_conclude(struct identity_facts *facts);
 
 #endif

@@ -102,6 +102,9 @@ struct path_identity {
 	int portal_group; /* iSCSI target portal group tag of the port, -1: not told */
 	uint8_t tpgs;	  /* INQUIRY: bit 0 implicit, bit 1 explicit asymmetric access */
 	bool referrals;	  /* REPORT REFERRALS is supported */
+	/* The port is in standby, unavailable or offline: the unit is known, but neither its
+	 * capacity (both 0) nor what it can do.  Such a path carries no I/O in this login. */
+	bool no_capacity;
 	uint32_t block_bytes;
 	uint64_t blocks;
 	uint16_t target_port_group, relative_port; /* 0: not told */

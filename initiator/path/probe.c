@@ -4,7 +4,7 @@
  *
  * One command at a time, as identity_steps[] says.  Unit attentions are expected after a login
  * and taken, up to a limit; a unit that is busy or becoming ready is asked again until the login
- * deadline.
+ * deadline.  A port without access does not hide which unit it is.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void conclude(struct iscsi_path *p)
 	struct identity_facts *facts = &p->probe.facts;
 	struct path_identity *id = &facts->identity;
 
-	id->can_unmap = facts->lbpme && facts->told_unmap;
+	identity_conclude(facts);
 	p->dpofua = facts->dpofua;
 	if (p->cdb10 && (!id->max_transfer_blocks || id->max_transfer_blocks > UINT16_MAX))
 		id->max_transfer_blocks = UINT16_MAX;
@@ -74,6 +74,11 @@ static void check_condition(struct iscsi_path *p, const struct scsi_sense *sense
 	if (sense->key == SCSI_SENSE_NOT_READY &&
 	    (sense->ascq == 0x0401 || sense->ascq == 0x040a)) {
 		wait_a_little(p);
+		return;
+	}
+	if (identity_without_access(p->probe.step, (uint8_t)sense->key, (uint8_t)(sense->ascq >> 8),
+				    (uint8_t)sense->ascq, &p->probe.facts)) {
+		advance(p);
 		return;
 	}
 	snprintf(text, sizeof text, "sense %02x/%02x/%02x", (unsigned)sense->key,

@@ -64,3 +64,17 @@ grep -q 'drive-fail' "$WORK/refused" || fail "the commands are not named: $(cat 
 "$SANLAB" ctl --help | grep -q 'controller-fail ' || fail "help does not tell the commands"
 ctl status --json | python3 -m json.tool >/dev/null || fail "status --json is no JSON"
 stop_target
+
+# A path that logs in while its port has no access stands by; the other one works alone.
+start_target "$LABS/failover-alua-storm.yaml" --control "$control" --set "faults=[]" \
+	--set "group.portal=127.0.0.1:$(free_port)" \
+	--set "$member.portals=[127.0.0.1:$(free_port), 127.0.0.1:$(free_port)]"
+ctl alua-set volume=v1 group=1 state=unavailable >/dev/null || fail "alua-set"
+read -r first second < <(awk '{ print $5, $6; exit }' "$WORK/target.out")
+iqn=iqn.2026-11.test.sanlab:failover-alua-storm
+status=0 # 1: a path is not up
+"$SANLAB" bench "iscsi://$first/$iqn/0" "iscsi://$second/$iqn/0" --time 500ms >"$WORK/bench" 2>&1 || status=$?
+[ "$status" -eq 1 ] || fail "bench with a path in standby: exit $status: $(cat "$WORK/bench")"
+grep -Eq '^path 0 .* standby +0 I/Os' "$WORK/bench" || fail "path 0 does not stand by: $(cat "$WORK/bench")"
+grep -Eq ' 0 errors' "$WORK/bench" || fail "errors: $(cat "$WORK/bench")"
+stop_target

@@ -133,6 +133,7 @@ void fake_path_kill(struct fake_path *fake, const char *why)
 static void connected(void *arg)
 {
 	struct fake_path *fake = arg;
+	struct fake_answer answer;
 
 	if (fake->refuse_login) {
 		fake->path.lost_by = PATH_DETECT_LOGIN;
@@ -142,6 +143,12 @@ static void connected(void *arg)
 	}
 	fake->logins++;
 	fake->path.identity = fake->identity;
+	answer = by_access(fake);
+	if (fake->no_access || (answer.result == PATH_SENSE && answer.ascq != 0x0a)) {
+		fake->path.identity.no_capacity = true;
+		fake->path.identity.blocks = 0;
+		fake->path.identity.block_bytes = 0;
+	}
 	fake->path.lost_by = PATH_DETECT_NONE;
 	fake->path.heard_ns = loop_now_ns(fake->path.loop);
 	fake_ghosts_end(fake->disk, fake, fake->identity.portal_group);
@@ -175,7 +182,7 @@ static void fake_submit(struct path *path, struct path_io *pio)
 	struct fake_cmd *cmd = calloc(1, sizeof *cmd);
 	uint64_t takes = fake->service_ns;
 
-	assert(cmd);
+	assert(cmd && !(path->up && path->identity.no_capacity));
 	*cmd = (struct fake_cmd){.fake = fake, .pio = pio, .refused = !path->up};
 	path->in_flight++;
 	TAILQ_INSERT_TAIL(&fake->cmds, cmd, link);

@@ -3,6 +3,8 @@
  * A scripted kind of path for MPIO's tests: commands take a set time on the virtual loop, answers
  * can be prescribed, and the path can be killed with I/O in flight.
  *
+ * A login while the path's port group has no access sees no capacity, and no I/O may follow.
+ *
  * The unit behind the paths keeps its content, and what was on its way over a path that is lost may
  * be executed later (a ghost): it arrives some time after the loss and is executed some time after
  * that, unless its nexus has ended before: by a new login of the path, by a login with its name
@@ -97,6 +99,7 @@ struct fake_path {
 	struct rng rng;
 	uint64_t service_ns, service_spread_ns, connect_ns;
 	bool refuse_login;			    /* the login fails, by an event */
+	bool no_access;				    /* the login cannot see the capacity */
 	int connect_error;			    /* path_connect itself fails */
 	struct path_identity identity;		    /* what the next login finds */
 	struct fake_answer script[FAKE_SCRIPT_MAX]; /* answers of the next commands, in order */

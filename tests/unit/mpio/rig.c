@@ -159,3 +159,31 @@ const struct mpio_event *rig_find_event(const struct rig *rig, unsigned path,
 			return &rig->events[i];
 	return NULL;
 }
+
+void rig_open_groups(struct rig *rig, const struct mpio_config *config, uint8_t a, uint8_t b)
+{
+	const struct mpio_config some = {.max_retries = 30, .no_path_ns = 2 * NS_PER_S};
+
+	rig_open(rig, config ? config : &some, 4, 1);
+	rig->disk.group_count = 2;
+	rig->disk.groups[0] = (struct fake_group){.id = 10, .state = a};
+	rig->disk.groups[1] = (struct fake_group){.id = 20, .state = b};
+	for (unsigned i = 0; i < 4; i++) {
+		rig->fakes[i]->identity.target_port_group = i < 2 ? 10 : 20;
+		rig->fakes[i]->identity.tpgs = 3;
+	}
+	rig_start(rig);
+}
+
+void rig_do_some(struct rig *rig, unsigned ios)
+{
+	mpio_ledger_reset(rig->mpio);
+	for (unsigned i = 0; i < ios; i++)
+		assert_int_equal(rig_do(rig, i % 2 ? IO_READ : IO_WRITE, i, 1, 1), 0);
+}
+
+void rig_expect_ios(struct rig *rig, unsigned a, unsigned b)
+{
+	assert_int_equal(rig_ledger(rig, 0)->ios + rig_ledger(rig, 1)->ios, a);
+	assert_int_equal(rig_ledger(rig, 2)->ios + rig_ledger(rig, 3)->ios, b);
+}

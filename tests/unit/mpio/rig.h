@@ -10,6 +10,9 @@
 
 enum { RIG_PATHS_MAX = 8, RIG_BLOCKS = 4096, RIG_EVENTS_MAX = 512 };
 
+/* States of target port groups, as REPORT TARGET PORT GROUPS has them. */
+enum { AO = 0, ANO = 1, STANDBY = 2, GONE = 3, MOVING = 0xf };
+
 struct rig {
 	struct loop *loop;
 	struct mpio *mpio;
@@ -50,5 +53,12 @@ enum mpio_path_state rig_state(struct rig *rig, unsigned path);
 /* The first such change of PATH's state, or NULL. */
 const struct mpio_event *rig_find_event(const struct rig *rig, unsigned path,
 					enum mpio_path_state from, enum mpio_path_state to);
+
+/* Two groups of two paths each, in states A and B; started. */
+void rig_open_groups(struct rig *rig, const struct mpio_config *config, uint8_t a, uint8_t b);
+/* Zeroes the ledgers, then one I/O after the other, all with success. */
+void rig_do_some(struct rig *rig, unsigned ios);
+/* So many have gone to each group of two. */
+void rig_expect_ios(struct rig *rig, unsigned a, unsigned b);
 
 #endif

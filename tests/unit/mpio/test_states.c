@@ -17,7 +17,7 @@
 #include "initiator/mpio/window.h"
 #include "rig.h"
 
-enum { MS = 1000 * 1000, AO = 0, ANO = 1, STANDBY = 2, GONE = 3, MOVING = 0xf };
+enum { MS = 1000 * 1000 };
 
 /* ---- bytes ---- */
 
@@ -144,44 +144,15 @@ static void windows_shrink_and_grow(void **unused)
 
 /* ---- the device ---- */
 
-/* Two groups of two paths; the states of the groups. */
-static void open_groups(struct rig *rig, const struct mpio_config *config, uint8_t a, uint8_t b)
-{
-	struct mpio_config some = {.max_retries = 30, .no_path_ns = 2 * NS_PER_S};
-
-	rig_open(rig, config ? config : &some, 4, 1);
-	rig->disk.group_count = 2;
-	rig->disk.groups[0] = (struct fake_group){.id = 10, .state = a};
-	rig->disk.groups[1] = (struct fake_group){.id = 20, .state = b};
-	for (unsigned i = 0; i < 4; i++) {
-		rig->fakes[i]->identity.target_port_group = i < 2 ? 10 : 20;
-		rig->fakes[i]->identity.tpgs = 3;
-	}
-	rig_start(rig);
-}
-
-static void do_some(struct rig *rig, unsigned ios)
-{
-	mpio_ledger_reset(rig->mpio);
-	for (unsigned i = 0; i < ios; i++)
-		assert_int_equal(rig_do(rig, i % 2 ? IO_READ : IO_WRITE, i, 1, 1), 0);
-}
-
-static void expect_ios(struct rig *rig, unsigned a, unsigned b)
-{
-	assert_int_equal(rig_ledger(rig, 0)->ios + rig_ledger(rig, 1)->ios, a);
-	assert_int_equal(rig_ledger(rig, 2)->ios + rig_ledger(rig, 3)->ios, b);
-}
-
 static void optimized_paths_first(void **unused)
 {
 	struct rig rig;
 	struct mpio_path_info info;
 
-	open_groups(&rig, NULL, AO, ANO);
+	rig_open_groups(&rig, NULL, AO, ANO);
 	assert_int_equal(rig.ready_status, 0);
-	do_some(&rig, 40);
-	expect_ios(&rig, 40, 0); /* from the first I/O on */
+	rig_do_some(&rig, 40);
+	rig_expect_ios(&rig, 40, 0); /* from the first I/O on */
 	mpio_path_info(rig.mpio, 3, &info);
 	assert_int_equal(info.access, MPIO_NON_OPTIMIZED);
 	assert_int_equal(info.rank, MPIO_RANK_NON_OPTIMIZED);
@@ -189,12 +160,12 @@ static void optimized_paths_first(void **unused)
 		rig.fakes[i]->refuse_login = true;
 		fake_path_kill(rig.fakes[i], "cut");
 	}
-	do_some(&rig, 40);
-	expect_ios(&rig, 0, 40);
+	rig_do_some(&rig, 40);
+	rig_expect_ios(&rig, 0, 40);
 	rig.fakes[1]->refuse_login = false;
 	rig_run_for(&rig, 10 * NS_PER_S);
-	do_some(&rig, 40);
-	expect_ios(&rig, 40, 0);
+	rig_do_some(&rig, 40);
+	rig_expect_ios(&rig, 40, 0);
 	rig_close(&rig);
 }
 
@@ -205,22 +176,22 @@ static void changes_are_noticed(void **unused)
 	struct rig rig;
 
 	config.no_path_ns = NS_PER_S;
-	open_groups(&rig, &config, AO, ANO);
+	rig_open_groups(&rig, &config, AO, ANO);
 	rig.disk.no_extended = true;
 	rig.disk.groups[0].state = ANO;
 	rig.disk.groups[1].state = AO;
 	fake_path_script(rig.fakes[0], (struct fake_answer){PATH_SENSE, 2, 6, 0x2a, 6});
 	fake_path_script(rig.fakes[1], (struct fake_answer){PATH_SENSE, 2, 6, 0x2a, 6});
-	do_some(&rig, 40);
+	rig_do_some(&rig, 40);
 	assert_true(rig_ledger(&rig, 2)->ios >= 10);
-	do_some(&rig, 40);
-	expect_ios(&rig, 0, 40);
+	rig_do_some(&rig, 40);
+	rig_expect_ios(&rig, 0, 40);
 	rig.disk.groups[0].state = AO;
 	rig.disk.groups[1].state = STANDBY;
 	rig_run_for(&rig, 1100 * MS);
 	assert_int_equal(rig_state(&rig, 2), MPIO_PATH_STANDBY);
-	do_some(&rig, 40);
-	expect_ios(&rig, 40, 0);
+	rig_do_some(&rig, 40);
+	rig_expect_ios(&rig, 40, 0);
 	assert_int_equal(rig_ledger(&rig, 2)->retries, 0);
 	rig_close(&rig);
 }
@@ -232,7 +203,7 @@ static void transitions_are_waited_for(void **unused)
 	struct rig_io *rio;
 	uint64_t ended_ns;
 
-	open_groups(&rig, NULL, AO, STANDBY);
+	rig_open_groups(&rig, NULL, AO, STANDBY);
 	assert_int_equal(rig_state(&rig, 2), MPIO_PATH_STANDBY);
 	rig.disk.groups[0].state = GONE;
 	rig.disk.groups[1].state = MOVING;
@@ -250,8 +221,8 @@ static void transitions_are_waited_for(void **unused)
 	assert_int_equal(rio->done, 1);
 	assert_int_equal(rio->io.status, 0);
 	assert_true(rio->done_ns < ended_ns + 1010 * MS);
-	do_some(&rig, 40);
-	expect_ios(&rig, 0, 40);
+	rig_do_some(&rig, 40);
+	rig_expect_ios(&rig, 0, 40);
 	rig_io_free(rio);
 	rig_close(&rig);
 }
@@ -262,10 +233,10 @@ static void transitions_end_some_time(void **unused)
 	struct rig_io *rio;
 	uint64_t began_ns;
 
-	open_groups(&rig, NULL, AO, AO);
+	rig_open_groups(&rig, NULL, AO, AO);
 	rig.disk.transition_s = 7;
 	fake_path_script(rig.fakes[0], (struct fake_answer){PATH_SENSE, 2, 6, 0x2a, 6});
-	do_some(&rig, 4); /* learns the time */
+	rig_do_some(&rig, 4); /* learns the time */
 	rig.disk.groups[0].state = rig.disk.groups[1].state = MOVING;
 	rio = rig_io_new(&rig, IO_READ, 0, 8, 7);
 	began_ns = loop_now_ns(rig.loop);
@@ -276,7 +247,7 @@ static void transitions_end_some_time(void **unused)
 	assert_in_range(rio->done_ns - began_ns, 9 * NS_PER_S, 10 * NS_PER_S);
 	rig.disk.groups[1].state = ANO;
 	rig_run_for(&rig, 2 * NS_PER_S);
-	do_some(&rig, 4);
+	rig_do_some(&rig, 4);
 	rig_io_free(rio);
 	rig_close(&rig);
 }
@@ -287,8 +258,8 @@ static void explicit_change(void **unused)
 	struct rig rig;
 
 	config.no_path_ns = NS_PER_S;
-	open_groups(&rig, &config, AO, STANDBY);
-	do_some(&rig, 4);
+	rig_open_groups(&rig, &config, AO, STANDBY);
+	rig_do_some(&rig, 4);
 	assert_int_equal(rig.disk.stpgs, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		rig.fakes[i]->refuse_login = true;
@@ -297,12 +268,12 @@ static void explicit_change(void **unused)
 	rig_run_for(&rig, 2 * NS_PER_S);
 	assert_int_equal(rig.disk.stpgs, 1);
 	assert_int_equal(rig.disk.stpg_group, 20);
-	do_some(&rig, 4);
-	expect_ios(&rig, 0, 4);
+	rig_do_some(&rig, 4);
+	rig_expect_ios(&rig, 0, 4);
 	/* Nothing of the kind without being asked to. */
 	rig_close(&rig);
 	config.alua_explicit = false;
-	open_groups(&rig, &config, STANDBY, STANDBY);
+	rig_open_groups(&rig, &config, STANDBY, STANDBY);
 	assert_int_equal(rig.ready_status, -ENODEV);
 	rig_run_for(&rig, 5 * NS_PER_S);
 	assert_int_equal(rig.disk.stpgs, 0);
@@ -332,10 +303,10 @@ static void refused_change(void **unused)
 	first = rig.disk.stpg_group;
 	rig_run_for(&rig, 5 * NS_PER_S);
 	assert_int_equal(rig.disk.stpgs, 1);
-	do_some(&rig, 4); /* non-optimized is better than nothing */
+	rig_do_some(&rig, 4); /* non-optimized is better than nothing */
 	fake_path_script(rig.fakes[0], (struct fake_answer){PATH_SENSE, 2, 6, 0x2a, 6});
 	rig_run_for(&rig, 6 * NS_PER_S);
-	do_some(&rig, 4); /* asks again */
+	rig_do_some(&rig, 4); /* asks again */
 	rig_run_for(&rig, NS_PER_S);
 	assert_int_equal(rig.disk.stpgs, 2);
 	assert_int_not_equal(rig.disk.stpg_group, first);
@@ -354,7 +325,7 @@ static void unsupported_report(void **unused)
 		rig.fakes[i]->identity.tpgs = 1;
 	rig_start(&rig);
 	assert_int_equal(rig.ready_status, 0);
-	do_some(&rig, 40);
+	rig_do_some(&rig, 40);
 	assert_int_equal(rig_ledger(&rig, 0)->ios, 20);
 	rig_close(&rig);
 }
@@ -372,18 +343,18 @@ static void flapping_path_is_degraded(void **unused)
 		rig_run_for(&rig, 500 * MS);
 	}
 	assert_int_equal(rig_state(&rig, 0), MPIO_PATH_DEGRADED);
-	do_some(&rig, 40);
+	rig_do_some(&rig, 40);
 	assert_int_equal(rig_ledger(&rig, 0)->ios, 0);
 	/* In an emergency it is better than nothing. */
 	rig.fakes[1]->refuse_login = true;
 	fake_path_kill(rig.fakes[1], "cut");
-	do_some(&rig, 10);
+	rig_do_some(&rig, 10);
 	rig.fakes[1]->refuse_login = false;
 	rig_run_for(&rig, 5 * NS_PER_S);
 	assert_int_equal(rig_state(&rig, 0), MPIO_PATH_DEGRADED);
 	rig_run_for(&rig, 10 * NS_PER_S);
 	assert_int_equal(rig_state(&rig, 0), MPIO_PATH_UP);
-	do_some(&rig, 40);
+	rig_do_some(&rig, 40);
 	assert_int_equal(rig_ledger(&rig, 0)->ios, 20);
 	rig_close(&rig);
 }
@@ -396,18 +367,18 @@ static void failback_is_delayed(void **unused)
 	config.no_path_ns = NS_PER_S;
 	rig_open(&rig, &config, 2, 1);
 	rig_start(&rig);
-	do_some(&rig, 4);
+	rig_do_some(&rig, 4);
 	assert_int_equal(rig_ledger(&rig, 0)->ios, 4);
 	fake_path_kill(rig.fakes[0], "cut");
 	rig_run_for(&rig, NS_PER_S);
 	assert_int_equal(rig_state(&rig, 0), MPIO_PATH_UP);
-	do_some(&rig, 4);
+	rig_do_some(&rig, 4);
 	assert_int_equal(rig_ledger(&rig, 0)->ios, 0);
 	fake_path_kill(rig.fakes[1], "cut too");
-	do_some(&rig, 4);
+	rig_do_some(&rig, 4);
 	assert_int_equal(rig_ledger(&rig, 0)->ios, 4);
 	rig_run_for(&rig, 10 * NS_PER_S);
-	do_some(&rig, 4);
+	rig_do_some(&rig, 4);
 	assert_int_equal(rig_ledger(&rig, 0)->ios, 4);
 	rig_close(&rig);
 }
@@ -521,7 +492,7 @@ static void notices(void **unused)
 	rig_start(&rig);
 	for (unsigned i = 0; i < 3; i++)
 		fake_path_script(rig.fakes[0], (struct fake_answer){PATH_SENSE, 2, 6, 0x2a, 3});
-	do_some(&rig, 4);
+	rig_do_some(&rig, 4);
 	event = rig_find_event(&rig, 0, MPIO_PATH_UP, MPIO_PATH_UP);
 	assert_non_null(event);
 	assert_string_equal(event->why, "reservations preempted (6/2a/03)");

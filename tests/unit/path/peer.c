@@ -153,7 +153,7 @@ static void on_inquiry(struct peer *peer, const uint8_t *request, const uint8_t 
 	uint8_t data[64] = {0};
 
 	if (!(cdb[1] & 1)) {
-		data[0] = peer->no_unit ? 0x7f : 0;
+		data[0] = peer->no_unit ? 0x7f : peer->no_access ? 0x20 : 0;
 		data[2] = 6;
 		data[4] = 31;
 		memcpy(data + 8, names, sizeof names);
@@ -251,6 +251,11 @@ static void on_command(struct peer *peer, const uint8_t *request, const uint8_t 
 	if (cdb[0] != 0x12 && peer->attentions) {
 		peer->attentions--;
 		peer_respond(peer, request, CHECK_CONDITION, 6, 0x29, 0);
+		return;
+	}
+	if (cdb[0] != 0x12 && peer->no_access) {
+		peer->refused++;
+		peer_respond(peer, request, CHECK_CONDITION, 2, 0x04, peer->no_access);
 		return;
 	}
 	switch (cdb[0]) {

@@ -62,6 +62,7 @@ struct peer {
 	unsigned attentions; /* unit attentions before the first success */
 	bool mute_io;	     /* READ and WRITE are never answered, NOP is */
 	bool mute_all;	     /* nothing is answered once logged in and identified */
+	uint8_t no_access;   /* ascq of 02/04/xx for what a port without access refuses */
 	bool no_capacity16, no_dpofua, write_protected, no_unit;
 	bool short_read;      /* GOOD with half of the data */
 	unsigned close_after; /* READs and WRITEs answered before the connection is reset */
@@ -75,6 +76,7 @@ struct peer {
 
 	/* what happened */
 	unsigned connections, logins, logouts, nops, reads, writes, flushes, unmaps;
+	unsigned refused; /* for want of access */
 	uint8_t isids[16][6];
 	uint8_t last_cdb[16];
 	uint8_t last_lun[8];

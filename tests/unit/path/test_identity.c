@@ -232,6 +232,38 @@ static void noise(void **unused)
 	}
 }
 
+/* Access is lost, or comes back, between the steps: nothing half known remains. */
+static void access_comes_and_goes(void **unused)
+{
+	static const uint8_t capacity[32] = {[7] = 99, [10] = 2, [14] = 0x80};
+	uint8_t inquiry[36] = {0x20, 0, 6};
+	struct identity_facts facts = identity_unknown();
+	unsigned steps = 1;
+
+	assert_int_equal(identity_inquiry(inquiry, sizeof inquiry, &facts), -EPROTO);
+	assert_false(
+	    identity_without_access(1, 2, 4, 0x0b, &facts)); /* INQUIRY is always allowed */
+	assert_false(identity_without_access(0, 2, 4, 0x0a, &facts));
+	assert_false(identity_without_access(0, 6, 4, 0x0b, &facts));
+	assert_int_equal(identity_capacity16(capacity, sizeof capacity, &facts), 0);
+	facts.told_unmap = true;
+	identity_conclude(&facts);
+	assert_true(facts.identity.can_unmap && !facts.identity.no_capacity);
+	assert_int_equal(facts.identity.blocks, 100);
+	/* MODE SENSE */
+	assert_true(identity_without_access(IDENTITY_STEPS - 1, 2, 4, 0x12, &facts));
+	identity_conclude(&facts);
+	assert_true(facts.identity.no_capacity);
+	assert_int_equal(facts.identity.blocks, 0);
+
+	facts = identity_unknown();
+	assert_true(identity_without_access(0, 2, 4, 0x0c, &facts));
+	assert_int_equal(identity_inquiry(inquiry, sizeof inquiry, &facts), 0);
+	for (unsigned step = 0; (step = identity_next_step(step, &facts)) < IDENTITY_STEPS; steps++)
+		assert_int_equal(identity_steps[step].cdb[0], 0x12);
+	assert_int_equal(steps, 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +276,7 @@ int main(void)
 	    cmocka_unit_test(capacities),
 	    cmocka_unit_test(mode),
 	    cmocka_unit_test(noise),
+	    cmocka_unit_test(access_comes_and_goes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

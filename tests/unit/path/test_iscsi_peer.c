@@ -195,6 +195,40 @@ static void identity(void **unused)
 	close_bench(&b);
 }
 
+/* A port in standby, unavailable or offline does not hide which unit it is. */
+static void identity_without_access(void **unused)
+{
+	static const uint8_t states[] = {0x0b, 0x0c, 0x12};
+	const struct path_identity *id;
+	struct bench b;
+
+	open_bench(&b);
+	open_path(&b);
+	id = &b.owner.path->identity;
+	for (unsigned i = 0; i < ARRAY_SIZE(states); i++) {
+		b.peer.no_access = states[i];
+		b.peer.attentions = 1;
+		connect_path(&b);
+		assert_true(owner_wait(&b.owner, &b.owner.ups, i + 1, 5));
+		assert_int_equal(b.peer.refused, i + 1); /* once told it asks no more */
+		assert_true(id->no_capacity);
+		assert_int_equal(id->blocks, 0);
+		assert_int_equal(id->block_bytes, 0);
+		assert_int_equal(id->designator_bytes, 16);
+		assert_string_equal(id->vendor, "PEER");
+		path_disconnect(b.owner.path);
+	}
+	b.peer.no_access = 0x03; /* needs a hand: another matter */
+	connect_path(&b);
+	expect_down(&b, 1, PATH_DETECT_LOGIN, "TEST UNIT READY failed: sense 02/04/03");
+	b.peer.no_access = 0;
+	connect_path(&b);
+	assert_true(owner_wait(&b.owner, &b.owner.ups, 4, 5));
+	assert_false(id->no_capacity);
+	assert_int_equal(id->blocks, PEER_BLOCKS);
+	close_bench(&b);
+}
+
 static void data_and_forms(void **unused)
 {
 	static uint8_t out[4 * PEER_BLOCK_BYTES], in[4 * PEER_BLOCK_BYTES];
@@ -486,6 +520,7 @@ int main(void)
 	    cmocka_unit_test(closed_in_login),
 	    cmocka_unit_test(redirections),
 	    cmocka_unit_test(identity),
+	    cmocka_unit_test(identity_without_access),
 	    cmocka_unit_test(data_and_forms),
 	    cmocka_unit_test(old_unit),
 	    cmocka_unit_test(reset_with_io_in_flight),

@@ -100,14 +100,15 @@ static void put_ticks(const struct figure *figure, unsigned height, FILE *to)
 
 	while ((to_s - from_s) / step > TICKS)
 		step *= (to_s - from_s) / step > 2.5 * TICKS ? 5 : 2;
-	for (double at = ceil(from_s / step) * step; at <= to_s; at += step) {
+	for (long i = lround(ceil(from_s / step)); (double)i * step <= to_s; i++) {
+		double at = (double)i * step;
 		double x = LEFT + WIDTH * (at - from_s) / (to_s - from_s);
 
 		fprintf(
 		    to,
 		    "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%u\"/>"
 		    "<text class=\"tick\" x=\"%.1f\" y=\"%u\" text-anchor=\"middle\">%.6g</text>\n",
-		    x, x, height, x, height + 14, fabs(at) < step / 2 ? 0 : at);
+		    x, x, height, x, height + 14, at);
 	}
 }
 

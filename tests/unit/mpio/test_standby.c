@@ -96,7 +96,7 @@ static void another_unit_in_standby(void **unused)
 	for (unsigned i = 0; i < 4; i++) {
 		rig.fakes[i]->identity.target_port_group = i < 1 ? 10 : 20;
 		rig.fakes[i]->identity.tpgs = 3;
-		strcpy(rig.fakes[i]->identity.serial, i == 2 ? "B" : "A");
+		rig.fakes[i]->identity.serial[0] = i == 2 ? 'B' : 'A';
 	}
 	rig.fakes[1]->identity.designator[3]++;
 	rig.fakes[3]->identity.blocks /= 2;

@@ -106,7 +106,8 @@ static int portal_group_of(const char *name, size_t size)
 	struct identity_facts facts = identity_unknown();
 
 	assert_true(size <= sizeof page - 8);
-	memcpy(page + 8, name, strlen(name));
+	for (size_t i = 0; name[i]; i++)
+		page[8 + i] = (uint8_t)name[i];
 	assert_int_equal(identity_vpd_designators(page, 8 + size, &facts), 0);
 	return facts.identity.portal_group;
 }

@@ -547,26 +547,6 @@ static void an_expectation_replaces_the_criterion(void **state)
 	record_free(record);
 }
 
-/* What nobody looked at has not passed. */
-static void of_a_foreign_load_only_gaps_are_judged(void **state)
-{
-	struct expect_config expect[] = {
-	    {.key = "data-mismatches", .text = "0", .op = EXPECT_EQ},
-	    {.key = "p99-latency", .text = "< 1s", .op = EXPECT_LT, .value = 1e9},
-	    {.key = "max-io-gap", .text = "<= 1s", .op = EXPECT_LE, .value = 1e9},
-	};
-	struct record *record = good_record();
-	struct lab lab = lab_with(expect, ARRAY_SIZE(expect));
-
-	record->observed = json_pack("{s:[{s:i, s:s, s:s}]}", "devices", "max_gap_ns", 1000,
-				     "initiator", "iqn.host", "target", "iqn.array");
-	verdicts_judge(&lab, record);
-	check(record, 0, "expect data-mismatches", VERDICT_SKIP);
-	check(record, 0, "expect p99-latency", VERDICT_SKIP);
-	check(record, 0, "expect max-io-gap", VERDICT_PASS);
-	record_free(record);
-}
-
 static void failures_come_with_a_hint(void **state)
 {
 	static const enum change changes[] = {IOPS_94, READ_20MS, ONE_ERROR, ONE_MISMATCH,
@@ -599,7 +579,6 @@ int main(void)
 	    cmocka_unit_test(lost_paths_are_left_out_of_the_share),
 	    cmocka_unit_test(percentiles_are_judged),
 	    cmocka_unit_test(failovers_are_timed),
-	    cmocka_unit_test(of_a_foreign_load_only_gaps_are_judged),
 	    cmocka_unit_test(an_expectation_replaces_the_criterion),
 	    cmocka_unit_test(failures_come_with_a_hint),
 	};

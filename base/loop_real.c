@@ -103,17 +103,16 @@ static int wait_events(struct real_loop *self, const struct timespec *timeout)
 /* A look at what comes next, without sleeping; 0: nothing came. */
 static int look_for_events(struct real_loop *self, uint64_t until_ns)
 {
-	static const struct timespec now;
 	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
 	int n;
 
-	if (!self->was_busy || self->no_pwait2 || until_ns < end_ns)
+	if (!self->was_busy || until_ns < end_ns)
 		return 0;
 	if (self->look_credit == 0 && ++self->turns < LOOK_AGAIN_TURNS)
 		return 0;
 	self->turns = 0;
 	do
-		n = epoll_pwait2(self->epoll_fd, self->batch, BATCH, &now, NULL);
+		n = epoll_wait(self->epoll_fd, self->batch, BATCH, 0);
 	while (n == 0 && clock_ns(CLOCK_MONOTONIC) < end_ns);
 	if (n > 0)
 		self->look_credit = MIN_OF(self->look_credit + 1, LOOK_CREDIT_MAX);
@@ -190,14 +189,13 @@ static void deliver(struct real_loop *self)
 
 static int events_now(struct real_loop *self)
 {
-	static const struct timespec now;
 
-	return epoll_pwait2(self->epoll_fd, self->batch, BATCH, &now, NULL);
+	return epoll_wait(self->epoll_fd, self->batch, BATCH, 0);
 }
 
 static void gather(struct real_loop *self, unsigned seen)
 {
-	if (!self->loop.gathers || seen == 0 || seen >= self->watch_count || self->no_pwait2)
+	if (!self->loop.gathers || seen == 0 || seen >= self->watch_count)
 		return;
 	if (self->gather_credit == 0 && ++self->gather_turns < GATHER_AGAIN_TURNS)
 		return;

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
+#include "target/drive/vfs.h"
 #include "tests/unit/array/lab.h"
 #include "tests/unit/array/rig.h"
 
@@ -82,4 +84,60 @@ int lab_io(struct lab *lab, const char *volume, enum io_op op, uint64_t offset, 
 	   uint64_t length)
 {
 	return io_wait(lab->loop, lab_layer(lab, volume), op, offset, data, length);
+}
+
+void lab_opens(struct lab *lab)
+{
+	struct err err = {0};
+
+	if (lab_open(lab, &err))
+		fail_msg("%s", err.what);
+}
+
+void lab_refuses(struct lab *lab, int rc, const char *what)
+{
+	struct err err = {0};
+
+	assert_int_equal(lab_open(lab, &err), rc);
+	if (!strstr(err.what, what))
+		fail_msg("'%s' is not in '%s'", what, err.what);
+	assert_true(err.hint[0] != 0);
+}
+
+enum { PAGES = 8, PAGE_DATA_BYTES = 4096 };
+
+void lab_write_pages(struct lab *lab, uint8_t value)
+{
+	uint8_t data[PAGE_DATA_BYTES];
+
+	memset(data, value, sizeof data);
+	for (uint64_t i = 0; i < PAGES; i++)
+		assert_int_equal(lab_io(lab, "a", IO_WRITE, i * POOL_PAGE_BYTES, data, sizeof data),
+				 0);
+}
+
+void lab_expect_pages(struct lab *lab, uint8_t value)
+{
+	uint8_t data[PAGE_DATA_BYTES], wanted[PAGE_DATA_BYTES];
+
+	memset(wanted, value, sizeof wanted);
+	for (uint64_t i = 0; i < PAGES; i++) {
+		assert_int_equal(lab_io(lab, "a", IO_READ, i * POOL_PAGE_BYTES, data, sizeof data),
+				 0);
+		assert_memory_equal(data, wanted, sizeof data);
+	}
+}
+
+static int sync_nothing(int fd)
+{
+	return 0;
+}
+
+void lab_sync_nothing(void)
+{
+	static struct vfs_ops fast;
+
+	fast = vfs_system;
+	fast.sync = sync_nothing;
+	vfs = &fast;
 }

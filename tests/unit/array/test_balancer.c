@@ -26,14 +26,6 @@
 
 static struct lab lab;
 
-static void open_lab(void)
-{
-	struct err err = {0};
-
-	if (lab_open(&lab, &err))
-		fail_msg("%s", err.what);
-}
-
 static struct pool *the_pool(void)
 {
 	return group_pool(lab.open, 0);
@@ -71,7 +63,7 @@ static void a_new_member_fills(void **state)
 	lab_member(&lab, "m2", "raid0", 1, 32 * P);
 	lab_volume(&lab, "v", 24 * P, true);
 	lab.pool.balance = (struct balance_config){.capacity = true, .every_ns = 60 * NS_PER_S};
-	open_lab();
+	lab_opens(&lab);
 	member_set_offline(pool_member(the_pool(), 1), true);
 	for (uint64_t page = 0; page < 24; page++)
 		touch("v", page);
@@ -109,7 +101,7 @@ static void rate(void **state)
 	lab_member(&lab, "m2", "raid0", 1, 32 * P);
 	lab_volume(&lab, "v", 16 * P, true);
 	lab.pool.balance.rate_bytes_per_s = 15 * MIB; /* a page a second */
-	open_lab();
+	lab_opens(&lab);
 	for (uint64_t page = 0; page < 16; page++)
 		touch("v", page);
 	assert_int_equal(pool_drain(the_pool(), pool_member(the_pool(), 0), &err), 0);
@@ -139,7 +131,7 @@ static void drain_against_a_plan(void **state)
 	lab_member(&lab, "m1", "raid0", 1, 32 * P);
 	lab_member(&lab, "m2", "raid0", 1, 32 * P);
 	lab_volume(&lab, "v", 24 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	struct member *second = pool_member(the_pool(), 1);
 	member_set_offline(second, true);
 	for (uint64_t page = 0; page < 24; page++)
@@ -242,7 +234,7 @@ static void hot_pages_leave_a_slow_member(void **state)
 	lab_volume(&lab, "v", VOLUME_PAGES * P, true);
 	lab.pool.balance = (struct balance_config){
 	    .capacity = true, .performance = true, .every_ns = 60 * NS_PER_S};
-	open_lab();
+	lab_opens(&lab);
 	for (uint64_t page = 0; page < VOLUME_PAGES; page++)
 		touch("v", page);
 	struct volume *volume = group_find_volume(lab.open, "v");
@@ -295,7 +287,7 @@ static void a_member_that_hangs_is_slow(void **state)
 	lab_member(&lab, "fast", "raid0", 1, 32 * P);
 	lab_volume(&lab, "v", VOLUME_PAGES * P, true);
 	lab.pool.balance = (struct balance_config){.performance = true, .every_ns = 60 * NS_PER_S};
-	open_lab();
+	lab_opens(&lab);
 	for (uint64_t page = 0; page < VOLUME_PAGES; page++)
 		touch("v", page);
 	struct volume *volume = group_find_volume(lab.open, "v");
@@ -338,7 +330,7 @@ static void warnings(void **state)
 	lab_init(&lab);
 	lab_member(&lab, "m1", "raid0", 1, 20 * P);
 	lab_volume(&lab, "v", 30 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	for (uint64_t page = 0; page < 15; page++)
 		touch("v", page);
 	assert_int_equal(pool_events(the_pool(), events, POOL_EVENTS_MAX), 0);

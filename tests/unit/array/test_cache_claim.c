@@ -67,53 +67,9 @@ static void describe(void)
 	lab_volume(&lab, "a", 8 * P, true);
 }
 
-static void open_lab(void)
-{
-	struct err err = {0};
-	if (lab_open(&lab, &err))
-		fail_msg("%s", err.what);
-}
-
-static void refused(int rc, const char *what)
-{
-	struct err err = {0};
-	assert_int_equal(lab_open(&lab, &err), rc);
-	if (!strstr(err.what, what))
-		fail_msg("'%s' is not in '%s'", what, err.what);
-	assert_true(err.hint[0] != 0);
-}
-
-static void write_pages(uint8_t value)
-{
-	uint8_t data[4096];
-	memset(data, value, sizeof data);
-	for (uint64_t i = 0; i < 8; i++)
-		assert_int_equal(lab_io(&lab, "a", IO_WRITE, i * P, data, sizeof data), 0);
-}
-
-static void expect_pages(uint8_t value)
-{
-	uint8_t data[4096], wanted[4096];
-	memset(wanted, value, sizeof wanted);
-	for (uint64_t i = 0; i < 8; i++) {
-		assert_int_equal(lab_io(&lab, "a", IO_READ, i * P, data, sizeof data), 0);
-		assert_memory_equal(data, wanted, sizeof data);
-	}
-}
-
-/* A process that dies keeps what it wrote: these tests need no slow disk. */
-static int sync_nothing(int fd)
-{
-	return 0;
-}
-
-static struct vfs_ops fast;
-
 static int setup(void **state)
 {
-	fast = vfs_system;
-	fast.sync = sync_nothing;
-	vfs = &fast;
+	lab_sync_nothing();
 	snprintf(root, sizeof root, "%s/sanlab-cache-XXXXXX",
 		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	if (!mkdtemp(root))
@@ -151,8 +107,8 @@ static void killed_after_writes(uint8_t value)
 	pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		open_lab();
-		write_pages(value);
+		lab_opens(&lab);
+		lab_write_pages(&lab, value);
 		(void)raise(SIGKILL);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -162,9 +118,9 @@ static void killed_after_writes(uint8_t value)
 /* With a cache configured and without one. */
 static void memory_refused(int rc, const char *what)
 {
-	refused(rc, what);
+	lab_refuses(&lab, rc, what);
 	describe();
-	refused(rc, what);
+	lab_refuses(&lab, rc, what);
 	describe_cached();
 }
 
@@ -172,12 +128,12 @@ static void lost_old_or_foreign(void **state)
 {
 	describe_cached();
 	lab.members[0].store_place = places[1];
-	open_lab(); /* another pool */
+	lab_opens(&lab); /* another pool */
 	lab_close(&lab);
 
 	describe_cached();
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	copy_memory(memory, clean);
 	killed_after_writes(2);
@@ -193,9 +149,9 @@ static void lost_old_or_foreign(void **state)
 	assert_int_equal(truncate(memory, 2 * MIB), 0);
 	memory_refused(-ENOENT, "is lost");
 	copy_memory(dirty, memory);
-	open_lab();
-	expect_pages(2);
-	write_pages(3);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 2);
+	lab_write_pages(&lab, 3);
 	lab_close(&lab);
 
 	copy_memory(dirty, memory); /* destaged long ago */
@@ -205,36 +161,36 @@ static void lost_old_or_foreign(void **state)
 static void lost_when_clean(void **state)
 {
 	describe_cached();
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	assert_int_equal(unlink(memory), 0);
-	open_lab();
-	expect_pages(1);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 }
 
 static void without_a_cache_in_between(void **state)
 {
 	describe_cached();
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	describe();
 	for (unsigned i = 0; i < 3; i++) {
-		open_lab();
-		expect_pages(1);
+		lab_opens(&lab);
+		lab_expect_pages(&lab, 1);
 		lab_close(&lab);
 	}
 	describe_cached(); /* it has taken part in those starts */
 	killed_after_writes(2);
 	describe(); /* what it holds reaches the drives */
-	open_lab();
-	expect_pages(2);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 	assert_int_equal(unlink(memory), 0);
-	open_lab();
-	expect_pages(2);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 }
 
@@ -243,9 +199,9 @@ static void given_up(void **state)
 	describe_cached();
 	killed_after_writes(1);
 	assert_int_equal(truncate(memory, 0), 0);
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 }
 

@@ -43,21 +43,6 @@ static void describe(bool with_b)
 		lab_volume(&lab, "b", 3 * P, true);
 }
 
-static void open_lab(void)
-{
-	struct err err = {0};
-	if (lab_open(&lab, &err))
-		fail_msg("%s", err.what);
-}
-
-static void refused(int rc, const char *what)
-{
-	struct err err = {0};
-	assert_int_equal(lab_open(&lab, &err), rc);
-	if (!strstr(err.what, what))
-		fail_msg("'%s' is not in '%s'", what, err.what);
-}
-
 static int setup(void **state)
 {
 	snprintf(root, sizeof root, "/tmp/sanlab-group-XXXXXX");
@@ -115,7 +100,7 @@ static uint64_t allocated(const char *volume)
 
 static void orderly_end(void **state)
 {
-	open_lab();
+	lab_opens(&lab);
 	write_at("a", 0, 1);
 	write_at("b", P, 2);
 	write_at("a", 5 * P - 2048, 3);
@@ -124,7 +109,7 @@ static void orderly_end(void **state)
 	assert_int_equal(lab_io(&lab, "a", IO_FLUSH, 0, NULL, 0), 0);
 	lab_close(&lab);
 
-	open_lab();
+	lab_opens(&lab);
 	assert_int_equal(allocated("a"), 3 * P);
 	assert_int_equal(allocated("b"), P);
 	expect_at("a", 0, 1);
@@ -138,13 +123,13 @@ static void orderly_end(void **state)
 
 	/* Without volume b its pages wait for it; a does not get them. */
 	describe(false);
-	open_lab();
+	lab_opens(&lab);
 	assert_int_equal(group_member_at(lab.open, 0)->used_pages, 5);
 	for (uint64_t page = 0; page < 6; page++)
 		write_at("a", page * P + 65536, 6);
 	lab_close(&lab);
 	describe(true);
-	open_lab();
+	lab_opens(&lab);
 	expect_at("b", 0, 5);
 	expect_at("b", P, 2);
 	expect_at("a", 0, 1);
@@ -195,7 +180,7 @@ static void kill_nine(void **state)
 	close(pipes[0]);
 	assert_true(number >= 20);
 
-	open_lab();
+	lab_opens(&lab);
 	for (char i = 0; i <= number; i++)
 		expect_at("a", (uint64_t)(i % 6) * P + (uint64_t)i * 4096,
 			  i == 0 ? 0 : (uint8_t)(i + 1));
@@ -204,7 +189,7 @@ static void kill_nine(void **state)
 
 static void stale_drive_stays_out(void **state)
 {
-	open_lab();
+	lab_opens(&lab);
 	write_at("a", 0, 1);
 	drive_set_failed(member_drive(group_member_at(lab.open, 0), 0), true);
 	for (uint64_t i = 0; i < 64; i++)
@@ -212,7 +197,7 @@ static void stale_drive_stays_out(void **state)
 	assert_false(member_drive_is_good(group_member_at(lab.open, 0), 0));
 	lab_close(&lab);
 
-	open_lab(); /* all files are there, but one is out of date */
+	lab_opens(&lab); /* all files are there, but one is out of date */
 	assert_false(member_drive(group_member_at(lab.open, 0), 0)->failed);
 	assert_false(member_drive_is_good(group_member_at(lab.open, 0), 0));
 	assert_true(member_drive_is_good(group_member_at(lab.open, 0), 1));
@@ -225,7 +210,7 @@ static void second_target(void **state)
 {
 	struct err err = {0};
 	struct group *second = NULL;
-	open_lab();
+	lab_opens(&lab);
 	assert_int_equal(group_open(lab.loop, &lab.group, "test", 1, &second, &err), -EBUSY);
 	assert_null(second);
 	assert_non_null(strstr(err.what, "in use by another target"));
@@ -257,7 +242,7 @@ static void damaged_map(void **state)
 
 	assert_true(child >= 0);
 	if (child == 0) { /* it does not come to an orderly end, whose record would be the last */
-		open_lab();
+		lab_opens(&lab);
 		for (uint64_t page = 0; page < 5; page++)
 			write_at("a", page * P, (uint8_t)(page + 1));
 		_exit(0);
@@ -268,20 +253,20 @@ static void damaged_map(void **state)
 	assert_int_equal(size_of(map), HEADER + BLOCK); /* start, ready, and five pages */
 
 	poke(map, HEADER + 3 * RECORD + 20, 1);
-	refused(-EUCLEAN, "damaged at record 3");
+	lab_refuses(&lab, -EUCLEAN, "damaged at record 3");
 	poke(map, HEADER + 3 * RECORD + 20, 1);
 
 	poke(map, 60, 1);
-	refused(-EUCLEAN, "header");
+	lab_refuses(&lab, -EUCLEAN, "header");
 	poke(map, 60, 1);
 
 	/* A torn append: the last record is cut off, which loses an unacknowledged page only. */
 	poke(map, HEADER + 6 * RECORD + 20, 1);
-	open_lab();
+	lab_opens(&lab);
 	assert_int_equal(allocated("a"), 4 * P);
 	expect_at("a", 3 * P, 4);
 	lab_close(&lab);
-	open_lab(); /* a new record is in its place */
+	lab_opens(&lab); /* a new record is in its place */
 	assert_int_equal(allocated("a"), 4 * P);
 	lab_close(&lab);
 
@@ -320,46 +305,46 @@ static void cut_at_a_block(void **state)
 
 static void not_a_map(void **state)
 {
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 	const char *map = file("m1.pagemap");
 	poke(map, 0, 0xff);
-	refused(-EMEDIUMTYPE, "not a page map");
+	lab_refuses(&lab, -EMEDIUMTYPE, "not a page map");
 }
 
 static void wrong_shape(void **state)
 {
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 	lab.members[0].raid = 0;
-	refused(-EMEDIUMTYPE, "raid5 over 4 drives");
+	lab_refuses(&lab, -EMEDIUMTYPE, "raid5 over 4 drives");
 	describe(true);
 	lab.members[0].chunk_bytes = 128 * KIB;
-	refused(-EMEDIUMTYPE, "another shape");
+	lab_refuses(&lab, -EMEDIUMTYPE, "another shape");
 	describe(true);
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 }
 
 static void lost_files(void **state)
 {
 	char kept[160], away[160];
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 	snprintf(away, sizeof away, "%s/away", root);
 
 	snprintf(kept, sizeof kept, "%s", file("m1.pagemap"));
 	assert_int_equal(rename(kept, away), 0);
-	refused(-ENOENT, "m1.pagemap is missing");
+	lab_refuses(&lab, -ENOENT, "m1.pagemap is missing");
 	assert_int_equal(rename(away, kept), 0);
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 }
 
 /* A target that died while it made its files goes on making them. */
 static void half_made(void **state)
 {
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 	/* As it is before the first commit: no drive has been used. */
 	unlink(file("m1.pool"));
@@ -367,13 +352,14 @@ static void half_made(void **state)
 	unlink(file("m1.pagemap"));
 	unlink(drive_file(2));
 	unlink(drive_file(3));
-	refused(-ENOENT, "m1.pagemap is missing"); /* files without any record of whose they are */
+	lab_refuses(&lab, -ENOENT,
+		    "m1.pagemap is missing"); /* files without any record of whose they are */
 	unlink(drive_file(0));
 	unlink(drive_file(1));
-	open_lab();
+	lab_opens(&lab);
 	write_at("a", 0, 9);
 	lab_close(&lab);
-	open_lab();
+	lab_opens(&lab);
 	expect_at("a", 0, 9);
 	lab_close(&lab);
 }

@@ -53,53 +53,9 @@ static void describe(unsigned members)
 	lab_volume(&lab, "a", 8 * P, true);
 }
 
-static void open_lab(void)
-{
-	struct err err = {0};
-	if (lab_open(&lab, &err))
-		fail_msg("%s", err.what);
-}
-
-static void refused(int rc, const char *what)
-{
-	struct err err = {0};
-	assert_int_equal(lab_open(&lab, &err), rc);
-	if (!strstr(err.what, what))
-		fail_msg("'%s' is not in '%s'", what, err.what);
-	assert_true(err.hint[0] != 0);
-}
-
-static void write_pages(uint8_t value)
-{
-	uint8_t data[4096];
-	memset(data, value, sizeof data);
-	for (uint64_t i = 0; i < 8; i++)
-		assert_int_equal(lab_io(&lab, "a", IO_WRITE, i * P, data, sizeof data), 0);
-}
-
-static void expect_pages(uint8_t value)
-{
-	uint8_t data[4096], wanted[4096];
-	memset(wanted, value, sizeof wanted);
-	for (uint64_t i = 0; i < 8; i++) {
-		assert_int_equal(lab_io(&lab, "a", IO_READ, i * P, data, sizeof data), 0);
-		assert_memory_equal(data, wanted, sizeof data);
-	}
-}
-
-/* A process that dies keeps what it wrote: these tests need no slow disk. */
-static int sync_nothing(int fd)
-{
-	return 0;
-}
-
-static struct vfs_ops fast;
-
 static int setup(void **state)
 {
-	fast = vfs_system;
-	fast.sync = sync_nothing;
-	vfs = &fast;
+	lab_sync_nothing();
 	snprintf(root, sizeof root, "%s/sanlab-pool-XXXXXX",
 		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	if (!mkdtemp(root))
@@ -123,111 +79,111 @@ static int teardown(void **state)
 
 static void lost_member(void **state)
 {
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	assert_int_equal(rename(places[1], places[4]), 0);
-	refused(-ENOENT, "the store of member m2");
+	lab_refuses(&lab, -ENOENT, "the store of member m2");
 	assert_int_equal(access(places[1], F_OK), -1); /* nothing was made */
 	assert_int_equal(mkdir(places[1], 0700), 0);   /* as of a file system not mounted */
-	refused(-ENOENT, "is empty, but member m1 knows it");
+	lab_refuses(&lab, -ENOENT, "is empty, but member m1 knows it");
 	assert_int_equal(rmdir(places[1]), 0);
 	assert_int_equal(rename(places[4], places[1]), 0);
-	open_lab();
-	expect_pages(1);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 
 	/* The member's record alone is lost. */
 	unlink(path_of(places[1], "m2.pool"));
-	refused(-ENOENT, "m2");
+	lab_refuses(&lab, -ENOENT, "m2");
 }
 
 static void old_copy_of_a_member(void **state)
 {
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	copy_dir(places[1], places[4]);
-	open_lab();
-	write_pages(2);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 2);
 	lab_close(&lab);
 	copy_dir(places[1], places[5]);
 	copy_dir(places[4], places[1]);
-	refused(-ESTALE, "older than its pool");
+	lab_refuses(&lab, -ESTALE, "older than its pool");
 	copy_dir(places[5], places[1]);
-	open_lab();
-	expect_pages(2);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 }
 
 static void old_parts_of_a_member(void **state)
 {
 	static const char *const parts[] = {"m2.pool", "m2.pagemap"};
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	copy_dir(places[1], places[4]);
-	open_lab();
-	write_pages(2);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 2);
 	lab_close(&lab);
 	copy_dir(places[1], places[5]);
 	for (unsigned i = 0; i < ARRAY_SIZE(parts); i++) {
 		copy_file(path_of(places[4], parts[i]), path_of(places[1], parts[i]));
-		refused(-ESTALE, "m2");
+		lab_refuses(&lab, -ESTALE, "m2");
 		copy_dir(places[5], places[1]); /* a refused start may have left a mark */
 	}
-	open_lab();
-	expect_pages(2);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 }
 
 static void foreign_member(void **state)
 {
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 	lab.members[0].store_place = places[1];
 	lab.members[1].store_place = places[0];
-	refused(-EMEDIUMTYPE, "has nothing of member m1 but the store of member m2");
+	lab_refuses(&lab, -EMEDIUMTYPE, "has nothing of member m1 but the store of member m2");
 	describe(2);
 	lab.members[1].name = "renamed";
-	refused(-EMEDIUMTYPE, "has nothing of member renamed but the store of member m2");
+	lab_refuses(&lab, -EMEDIUMTYPE, "has nothing of member renamed but the store of member m2");
 
 	describe(2);
 	lab.members[0].store_place = places[2];
 	lab.members[1].store_place = places[3];
-	open_lab(); /* another pool altogether */
+	lab_opens(&lab); /* another pool altogether */
 	lab_close(&lab);
 	lab.members[1].store_place = places[1];
-	refused(-EMEDIUMTYPE, "not of the pool that member m1 belongs to");
+	lab_refuses(&lab, -EMEDIUMTYPE, "not of the pool that member m1 belongs to");
 	describe(2);
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 }
 
 static void members_come_and_go(void **state)
 {
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	describe(3);
-	open_lab();
-	expect_pages(1);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 	describe(2); /* m3 was empty at an orderly end */
-	open_lab();
-	expect_pages(1);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 	describe(3); /* and is not what it was any more */
-	refused(-ESTALE, "m3");
+	lab_refuses(&lab, -ESTALE, "m3");
 	remove_dir(places[2]);
-	open_lab();
-	expect_pages(1);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 	describe(1);
-	refused(-ENOENT, "has a member m2");
+	lab_refuses(&lab, -ENOENT, "has a member m2");
 	describe(3);
 	lab.members[1].store_kind = "memory";
-	refused(-ENOENT, "has a member m2");
+	lab_refuses(&lab, -ENOENT, "has a member m2");
 }
 
 /* ---- crashes within a start ---- */
@@ -260,7 +216,7 @@ static bool start_with_crash(unsigned at_call)
 	pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct vfs_ops ops = fast;
+		struct vfs_ops ops = *vfs;
 		struct err err = {0};
 		ops.sync = crash_sync;
 		ops.rename = crash_rename;
@@ -289,21 +245,21 @@ static void crash_at_each_step(void **state)
 				remove_dir(places[2]);
 				remove_dir(places[0]);
 				remove_dir(places[1]);
-				open_lab();
-				write_pages(3);
+				lab_opens(&lab);
+				lab_write_pages(&lab, 3);
 				lab_close(&lab);
 				describe(3);
 			}
 			ended = start_with_crash(at);
-			open_lab();
+			lab_opens(&lab);
 			if (part == 2)
-				expect_pages(3);
+				lab_expect_pages(&lab, 3);
 			if (part == 1)
-				expect_pages(4);
+				lab_expect_pages(&lab, 4);
 			lab_close(&lab);
 		}
-		open_lab();
-		write_pages(4);
+		lab_opens(&lab);
+		lab_write_pages(&lab, 4);
 		lab_close(&lab);
 	}
 }
@@ -332,55 +288,55 @@ static struct member *member(void)
 static void missing_drives(void **state)
 {
 	describe(1);
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 
 	assert_int_equal(rename(drive_path(places[0], 1), drive_path(root, 1)), 0);
-	open_lab(); /* drive 0 of the mirror has it all */
+	lab_opens(&lab); /* drive 0 of the mirror has it all */
 	assert_true(member_drive(member(), 1)->failed);
 	assert_false(member_drive_is_good(member(), 1));
-	expect_pages(1);
-	write_pages(2);
+	lab_expect_pages(&lab, 1);
+	lab_write_pages(&lab, 2);
 	lab_close(&lab);
 	assert_int_equal(access(drive_path(places[0], 1), F_OK), -1);
 
 	/* Back again, it has missed writes. */
 	assert_int_equal(rename(drive_path(root, 1), drive_path(places[0], 1)), 0);
-	open_lab();
+	lab_opens(&lab);
 	assert_false(member_drive(member(), 1)->failed);
 	assert_false(member_drive_is_good(member(), 1));
-	expect_pages(2);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 
 	/* The other half of the same mirror: nothing is left of the content. */
 	assert_int_equal(rename(drive_path(places[0], 0), drive_path(root, 0)), 0);
-	refused(-ENODEV, "drive 0 (missing)");
+	lab_refuses(&lab, -ENODEV, "drive 0 (missing)");
 	assert_int_equal(rename(drive_path(root, 0), drive_path(places[0], 0)), 0);
-	open_lab();
-	expect_pages(2);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 }
 
 static void old_drive(void **state)
 {
 	describe(1);
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	copy_file(drive_path(places[0], 2), drive_path(root, 2));
 	copy_file(drive_path(places[0], 3), drive_path(root, 3));
-	open_lab();
-	write_pages(2);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 2);
 	lab_close(&lab);
 	copy_file(drive_path(root, 2), drive_path(places[0], 2));
-	open_lab();
+	lab_opens(&lab);
 	assert_false(member_drive(member(), 2)->failed);
 	assert_false(member_drive_is_good(member(), 2));
-	expect_pages(2);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 	copy_file(drive_path(root, 3), drive_path(places[0], 3));
-	refused(-ENODEV, "an older copy");
+	lab_refuses(&lab, -ENODEV, "an older copy");
 	unlink(drive_path(root, 2));
 	unlink(drive_path(root, 3));
 }
@@ -388,42 +344,42 @@ static void old_drive(void **state)
 static void foreign_drives(void **state)
 {
 	describe(1);
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	lab.members[0].store_place = places[1];
-	open_lab();
-	write_pages(9);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 9);
 	lab_close(&lab);
 	describe(1);
 
 	/* Of another pool, under the right name; then drive 0 in the place of drive 1. */
 	copy_dir(places[0], places[4]);
 	copy_file(drive_path(places[1], 1), drive_path(places[0], 1));
-	open_lab();
+	lab_opens(&lab);
 	assert_true(member_drive(member(), 1)->failed);
-	expect_pages(1);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 	copy_dir(places[4], places[0]);
 	copy_file(drive_path(places[0], 0), drive_path(places[0], 1));
-	open_lab();
+	lab_opens(&lab);
 	assert_true(member_drive(member(), 1)->failed);
-	expect_pages(1);
+	lab_expect_pages(&lab, 1);
 	struct err err = {0};
 	assert_int_equal(member_renew_drive(member(), 1, &err), -EEXIST);
 	lab_close(&lab);
 
 	copy_dir(places[4], places[0]);
 	assert_int_equal(truncate(drive_path(places[0], 1), 65536), 0);
-	open_lab();
+	lab_opens(&lab);
 	assert_true(member_drive(member(), 1)->failed);
-	expect_pages(1);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 
 	copy_dir(places[4], places[0]);
 	copy_file(drive_path(places[1], 0), drive_path(places[0], 0));
 	copy_file(drive_path(places[1], 1), drive_path(places[0], 1));
-	refused(-ENODEV, "drive 0 (belongs elsewhere: drive 0 of member m1");
+	lab_refuses(&lab, -ENODEV, "drive 0 (belongs elsewhere: drive 0 of member m1");
 }
 
 static void new_drive(void **state)
@@ -431,21 +387,21 @@ static void new_drive(void **state)
 	struct err err = {0};
 
 	describe(1);
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	assert_int_equal(member_renew_drive(member(), 1, &err), -EBUSY);
 	lab_close(&lab);
 	unlink(drive_path(places[0], 1));
-	open_lab();
+	lab_opens(&lab);
 	err = (struct err){0};
 	if (member_renew_drive(member(), 1, &err))
 		fail_msg("%s", err.what);
 	assert_false(member_drive(member(), 1)->failed);
-	expect_pages(1);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
-	open_lab();
+	lab_opens(&lab);
 	assert_false(member_drive(member(), 1)->failed);
-	expect_pages(1);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 }
 
@@ -453,30 +409,30 @@ static void new_drive(void **state)
 
 static void volumes_change(void **state)
 {
-	open_lab();
-	write_pages(1);
+	lab_opens(&lab);
+	lab_write_pages(&lab, 1);
 	lab_close(&lab);
 	lab.volumes[0].name = "b"; /* renamed: a new, empty volume */
-	open_lab();
+	lab_opens(&lab);
 	assert_int_equal(volume_allocated_bytes(group_find_volume(lab.open, "b")), 0);
 	struct pool *pool = group_find_volume(lab.open, "b")->pool;
 	assert_string_equal(pool_identity_volume(pool->identity, rng_stream_of("a")), "a");
 	lab_close(&lab);
 	describe(2);
-	open_lab();
-	expect_pages(1);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 1);
 	lab_close(&lab);
 
 	lab.volumes[0].size_bytes = 7 * P;
-	refused(-EFBIG, "volume a has data up to 120 MiB");
+	lab_refuses(&lab, -EFBIG, "volume a has data up to 120 MiB");
 	describe(2);
 	lab.volumes[0].size_bytes = 9 * P;
-	open_lab();
-	expect_pages(1);
+	lab_opens(&lab);
+	lab_expect_pages(&lab, 1);
 	assert_int_equal(lab_io(&lab, "a", IO_UNMAP, 6 * P, NULL, 2 * P), 0);
 	lab_close(&lab);
 	lab.volumes[0].size_bytes = 6 * P;
-	open_lab();
+	lab_opens(&lab);
 	lab_close(&lab);
 }
 

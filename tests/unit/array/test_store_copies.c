@@ -34,8 +34,6 @@ static char root[64], place[80], copy[80], whole[80];
 
 static void open_lab(void)
 {
-	struct err err = {0};
-
 	lab_init(&lab);
 	struct member_config *member = lab_member(&lab, "m1", "raid10", DRIVES, 64 * MIB);
 	member->store_kind = "file";
@@ -43,35 +41,7 @@ static void open_lab(void)
 	member->cache.size_bytes = 2 * MIB;
 	member->cache.mode = CACHE_WRITE_BACK;
 	lab_volume(&lab, "a", 8 * P, true);
-	if (lab_open(&lab, &err))
-		fail_msg("%s", err.what);
-}
-
-static void refused(int rc, const char *what)
-{
-	struct err err = {0};
-	assert_int_equal(lab_open(&lab, &err), rc);
-	if (!strstr(err.what, what))
-		fail_msg("'%s' is not in '%s'", what, err.what);
-	assert_true(err.hint[0] != 0);
-}
-
-static void write_pages(uint8_t value)
-{
-	uint8_t data[4096];
-	memset(data, value, sizeof data);
-	for (uint64_t i = 0; i < 8; i++)
-		assert_int_equal(lab_io(&lab, "a", IO_WRITE, i * P, data, sizeof data), 0);
-}
-
-static void expect_pages(uint8_t value)
-{
-	uint8_t data[4096], wanted[4096];
-	memset(wanted, value, sizeof wanted);
-	for (uint64_t i = 0; i < 8; i++) {
-		assert_int_equal(lab_io(&lab, "a", IO_READ, i * P, data, sizeof data), 0);
-		assert_memory_equal(data, wanted, sizeof data);
-	}
+	lab_opens(&lab);
 }
 
 static struct member *member(void)
@@ -79,19 +49,9 @@ static struct member *member(void)
 	return group_member_at(lab.open, 0);
 }
 
-/* A process that dies keeps what it wrote: these tests need no slow disk. */
-static int sync_nothing(int fd)
-{
-	return 0;
-}
-
-static struct vfs_ops fast;
-
 static int setup(void **state)
 {
-	fast = vfs_system;
-	fast.sync = sync_nothing;
-	vfs = &fast;
+	lab_sync_nothing();
 	snprintf(root, sizeof root, "%s/sanlab-copies-XXXXXX",
 		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	if (!mkdtemp(root))
@@ -136,9 +96,9 @@ static int crash_rename(const char *from, const char *to)
 static void serve_and_copy(void)
 {
 	open_lab();
-	write_pages(1);
+	lab_write_pages(&lab, 1);
 	copy_dir(place, copy);
-	write_pages(2);
+	lab_write_pages(&lab, 2);
 }
 
 static void old_within_a_start(void **state)
@@ -154,14 +114,14 @@ static void old_within_a_start(void **state)
 	copy_dir(place, whole);
 	for (unsigned i = 0; i < ARRAY_SIZE(parts); i++) {
 		copy_file(path_of(copy, parts[i][0]), path_of(place, parts[i][0]));
-		refused(-ESTALE, parts[i][1]);
+		lab_refuses(&lab, -ESTALE, parts[i][1]);
 		copy_dir(whole, place);
 	}
 	copy_file(path_of(copy, "m1-drive02.drive"), path_of(place, "m1-drive02.drive"));
 	open_lab();
 	assert_false(member_drive_is_good(member(), 2));
 	assert_true(member_drive_is_good(member(), 3));
-	expect_pages(2);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 }
 
@@ -180,7 +140,7 @@ static void old_within_a_killed_start(void **state)
 	assert_int_equal(status, 0);
 	copy_file(path_of(copy, "m1-drive02.drive"), path_of(place, "m1-drive02.drive"));
 	open_lab();
-	expect_pages(2);
+	lab_expect_pages(&lab, 2);
 	lab_close(&lab);
 }
 
@@ -194,9 +154,9 @@ static void crash_in_the_end(void **state)
 		pid_t child = fork();
 		assert_true(child >= 0);
 		if (child == 0) {
-			struct vfs_ops ops = fast;
+			struct vfs_ops ops = *vfs;
 			open_lab();
-			write_pages((uint8_t)at);
+			lab_write_pages(&lab, (uint8_t)at);
 			ops.sync = crash_sync;
 			ops.rename = crash_rename;
 			calls_left = at;
@@ -208,7 +168,7 @@ static void crash_in_the_end(void **state)
 		ended = WEXITSTATUS(status) == 0;
 		assert_true(ended || (at < 100 && WEXITSTATUS(status) == 7));
 		open_lab();
-		expect_pages((uint8_t)at);
+		lab_expect_pages(&lab, (uint8_t)at);
 		for (unsigned i = 0; i < DRIVES; i++)
 			assert_true(member_drive_is_good(member(), i));
 		lab_close(&lab);

@@ -23,13 +23,6 @@
 
 static struct lab lab;
 
-static void open_lab(void)
-{
-	struct err err = {0};
-	if (lab_open(&lab, &err))
-		fail_msg("%s", err.what);
-}
-
 static uint32_t used(size_t member)
 {
 	return group_member_at(lab.open, member)->used_pages;
@@ -61,7 +54,7 @@ static void thin_space(void **state)
 	lab_init(&lab);
 	lab_member(&lab, "m1", "raid10", 4, 64 * MIB);
 	lab_volume(&lab, "v", 5 * P + 4096, true);
-	open_lab();
+	lab_opens(&lab);
 	struct volume *volume = group_find_volume(lab.open, "v");
 	assert_int_equal(volume_allocated_bytes(volume), 0);
 	assert_zero("v", 0, 512);
@@ -108,7 +101,7 @@ static void spread_by_capacity(void **state)
 	lab_member(&lab, "m1", "raid0", 2, 8 * P);
 	lab_member(&lab, "m2", "raid0", 1, 8 * P);
 	lab_volume(&lab, "v", 24 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	for (uint64_t page = 0; page < 24; page++) {
 		touch("v", page);
 		/* 2 : 1 at every moment, but for the page under way */
@@ -128,7 +121,7 @@ static void each_volume_is_spread(void **state)
 	lab_member(&lab, "m2", "raid0", 1, 16 * P);
 	lab_volume(&lab, "a", 8 * P, true);
 	lab_volume(&lab, "b", 8 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	for (uint64_t page = 0; page < 8; page++) {
 		touch("a", page);
 		touch("b", page);
@@ -148,7 +141,7 @@ static void at_most_three_members(void **state)
 	lab_member(&lab, "m3", "raid0", 1, 2 * P);
 	lab_member(&lab, "m4", "raid0", 1, 2 * P);
 	lab_volume(&lab, "v", 9 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	for (uint64_t page = 0; page < 6; page++)
 		touch("v", page);
 	assert_int_equal(used(3), 0);
@@ -167,7 +160,7 @@ static void full_pool(void **state)
 	lab_member(&lab, "m1", "raid5", 3, P + 4096);
 	lab_volume(&lab, "a", 2 * P, true);
 	lab_volume(&lab, "b", 4 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	memset(data, 0x42, sizeof data);
 	assert_int_equal(lab_io(&lab, "a", IO_WRITE, P - 2048, data, 4096), 0);
 	assert_int_equal(lab_io(&lab, "b", IO_WRITE, 3 * P, data, 4096), -ENOSPC);
@@ -192,7 +185,7 @@ static void thick_volumes(void **state)
 	lab_init(&lab);
 	lab_member(&lab, "m1", "raid0", 1, 4 * P);
 	lab_volume(&lab, "a", 2 * P + 512, false);
-	open_lab();
+	lab_opens(&lab);
 	struct volume *volume = group_find_volume(lab.open, "a");
 	assert_int_equal(volume_allocated_bytes(volume), 3 * P);
 	assert_false(volume_is_thin(volume));
@@ -228,7 +221,7 @@ static void unmap_waits_and_holds(void **state)
 	member->drives.model = 5;
 	assert_string_equal(drive_model_names[5], "ssd-sas-200");
 	lab_volume(&lab, "v", 2 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	memset(first, 1, sizeof first);
 	memset(second, 2, sizeof second);
 	struct io ios[4] = {
@@ -264,7 +257,7 @@ static void unmap_that_fails_keeps_the_page(void **state)
 	lab_init(&lab);
 	lab_member(&lab, "m1", "raid0", 2, 64 * MIB);
 	lab_volume(&lab, "v", 2 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	touch("v", 0);
 	drive_set_failed(member_drive(group_member_at(lab.open, 0), 1), true);
 	assert_int_equal(lab_io(&lab, "v", IO_UNMAP, 0, NULL, P), -EIO);
@@ -286,7 +279,7 @@ static void close_in_the_middle(void **state)
 	lab_init(&lab);
 	lab_member(&lab, "m1", "raid50", 6, 64 * MIB)->timing = DRIVE_TIMING_MODELLED;
 	lab_volume(&lab, "v", 4 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	for (unsigned i = 0; i < 40; i++) {
 		status[i] = 1;
 		ios[i] = (struct io){
@@ -334,7 +327,7 @@ static void long_chain(void **state)
 	lab_init(&lab);
 	lab_member(&lab, "m1", "raid5", 3, 64 * MIB);
 	lab_volume(&lab, "v", 4 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	struct chain chain = {.iov = {data, sizeof data}, .left = 300000};
 	rng_init(&chain.rng, 3, 0);
 	chain.layer = lab_layer(&lab, "v");
@@ -361,7 +354,7 @@ static void identities(void **state)
 	lab_volume(&lab, "a", P, true);
 	lab_volume(&lab, "b", P, true)->block_bytes = 4096;
 	for (int round = 0; round < 2; round++) {
-		open_lab();
+		lab_opens(&lab);
 		assert_int_equal(group_volume_count(lab.open), 2);
 		assert_string_equal(volume_name(group_volume(lab.open, 1)), "b");
 		assert_null(group_volume(lab.open, 2));

@@ -17,14 +17,6 @@
 
 static struct lab lab;
 
-static void open_lab(void)
-{
-	struct err err = {0};
-
-	if (lab_open(&lab, &err))
-		fail_msg("%s", err.what);
-}
-
 static void touch(const char *volume, uint64_t page)
 {
 	static uint8_t sector[512] = {1};
@@ -42,7 +34,7 @@ static void slices(void **state)
 	lab_member(&lab, "m1", "raid0", 1, 8 * P);
 	lab_member(&lab, "m2", "raid0", 1, 8 * P);
 	lab_volume(&lab, "v", 9 * P + 4096, true);
-	open_lab();
+	lab_opens(&lab);
 	volume = group_find_volume(lab.open, "v");
 	volume_slice(volume, P + 512, &member, &run);
 	assert_null(member);
@@ -75,7 +67,7 @@ static void space_of_the_pool(void **state)
 	lab_member(&lab, "m2", "raid10", 2, 4 * P);
 	lab_volume(&lab, "a", 10 * P, true)->thin_threshold = 0.8;
 	lab_volume(&lab, "b", 10 * P, true);
-	open_lab();
+	lab_opens(&lab);
 	volume = group_find_volume(lab.open, "a");
 	volume_pool_space(volume, &used, &total);
 	assert_int_equal(used, 0);

@@ -518,7 +518,7 @@ static void reset_when_read(struct path_io *pio)
 	struct late_data *late = pio->owner;
 
 	assert_int_equal(pio->result, PATH_OK);
-	/* The peer reads no more for now: Data-Out is stuck. */
+	/* Until the test says so the peer does not read: Data-Out is stuck. */
 	loop_watch_set(late->rig->loop, &late->rig->peer.watch, 0);
 	assert_int_equal(path_reset_unit(late->rig->owner.path, &late->proof.fence), 0);
 }

@@ -129,7 +129,7 @@ int report_dir_open(const char *dir, struct report_dir **ret_dir, struct err *er
 static bool is_report(const char *name)
 {
 	for (size_t i = 0; report_writers[i]; i++)
-		if (fnmatch(report_writers[i]->file, name, FNM_PERIOD) == 0)
+		if (fnmatch(report_writers[i]->file, name, FNM_PERIOD | FNM_EXTMATCH) == 0)
 			return true;
 	return false;
 }

@@ -66,8 +66,41 @@ static void put_percentiles(const struct hist *hist, FILE *to)
 			hist->count);
 }
 
-static int hgrm_write(const struct record *record, const char *kind, FILE *to)
+static bool kind_seen(const struct record *record, unsigned index)
 {
+	for (unsigned i = 0; i < index; i++) {
+		const char *name = record->streams[i].name;
+
+		if (name && strcmp(name, record->streams[index].name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The name of the INDEX-th kind of stream; NULL: there are not as many. */
+static const char *kind_of(const struct record *record, unsigned index)
+{
+	for (unsigned i = 0; i < record->stream_count; i++) {
+		if (record->streams[i].name && !kind_seen(record, i) && index-- == 0)
+			return record->streams[i].name;
+	}
+	return NULL;
+}
+
+static int hgrm_name(const struct record *record, unsigned index, char name[REPORT_NAME_BYTES])
+{
+	const char *kind = kind_of(record, index);
+
+	if (!kind)
+		return -ENOENT;
+	snprintf(name, REPORT_NAME_BYTES, "latency-%.64s.hgrm", kind);
+	report_safe_name(name);
+	return 0;
+}
+
+static int hgrm_write(const struct record *record, unsigned index, FILE *to)
+{
+	const char *kind = kind_of(record, index);
 	struct hist *hist = calloc(1, sizeof *hist);
 
 	if (!hist)
@@ -75,7 +108,7 @@ static int hgrm_write(const struct record *record, const char *kind, FILE *to)
 	for (unsigned i = 0; i < record->stream_count; i++) {
 		const struct record_stream *stream = &record->streams[i];
 
-		if (stream->name && strcmp(stream->name, kind) == 0)
+		if (stream->name && kind && strcmp(stream->name, kind) == 0)
 			hist_merge(hist, &stream->response);
 	}
 	fprintf(to, "%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount",
@@ -94,5 +127,6 @@ static int hgrm_write(const struct record *record, const char *kind, FILE *to)
 const struct report_writer hgrm_writer = {
     .file = "latency-*.hgrm",
     .help = "response time percentiles a kind of stream, HdrHistogram text in ms",
-    .write_kind = hgrm_write,
+    .name = hgrm_name,
+    .write_part = hgrm_write,
 };

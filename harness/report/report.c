@@ -19,16 +19,17 @@ const struct report_writer *const report_writers[] = {
     &prom_writer,     &hgrm_writer,    &config_writer, NULL,
 };
 
-/* One writer with, for those that write one file a kind, the kind. */
+/* One file of one writer. */
 struct job {
 	const struct report_writer *writer;
-	const char *kind;
+	unsigned index; /* of those that write several */
+	char name[REPORT_NAME_BYTES];
 };
 
 static int job_run(const struct job *job, const struct record *record, FILE *to)
 {
-	int r = job->kind ? job->writer->write_kind(record, job->kind, to)
-			  : job->writer->write(record, to);
+	int r = job->writer->write ? job->writer->write(record, to)
+				   : job->writer->write_part(record, job->index, to);
 
 	if (r == 0 && (fflush(to) == EOF || ferror(to)))
 		r = -(errno ? errno : EIO);
@@ -38,35 +39,16 @@ static int job_run(const struct job *job, const struct record *record, FILE *to)
 	return r;
 }
 
-/* "latency-*.hgrm" with the kind in it, reduced to what is safe in a file name. */
-static void job_file_name(const struct job *job, char *out, size_t size)
-{
-	const char *star = strchr(job->writer->file, '*');
-	size_t head = star ? (size_t)(star - job->writer->file) : 0;
-
-	if (!star || !job->kind) {
-		snprintf(out, size, "%s", job->writer->file);
-		return;
-	}
-	snprintf(out, size, "%.*s%.64s%s", (int)head, job->writer->file, job->kind, star + 1);
-	for (char *p = out + head; *p; p++) {
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_",
-			    *p))
-			*p = '_';
-	}
-}
-
 static int write_file(const struct record *record, const struct job *job, const char *dir,
 		      struct err *err)
 {
-	char name[160], *file = NULL, *temporary = NULL;
+	char *file = NULL, *temporary = NULL;
 	FILE *to = NULL;
 	int r;
 
-	job_file_name(job, name, sizeof name);
-	if (asprintf(&file, "%s/%s", dir, name) < 0)
+	if (asprintf(&file, "%s/%s", dir, job->name) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (asprintf(&temporary, "%s/.%s.%ld", dir, name, (long)getpid()) < 0) {
+	if (asprintf(&temporary, "%s/.%s.%ld", dir, job->name, (long)getpid()) < 0) {
 		free(file);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
@@ -90,32 +72,31 @@ static int write_file(const struct record *record, const struct job *job, const 
 	return r;
 }
 
-static bool kind_seen(const struct record *record, unsigned index)
-{
-	for (unsigned i = 0; i < index; i++) {
-		const char *name = record->streams[i].name;
-
-		if (name && strcmp(name, record->streams[index].name) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int write_kinds(const struct record *record, const struct report_writer *writer,
+/* One that fails does not keep the others from being written; the first is reported. */
+static int write_files(const struct record *record, const struct report_writer *writer,
 		       const char *dir, struct err *err)
 {
-	int first = 0;
+	struct job job = {.writer = writer};
+	int first = 0, r;
 
-	for (unsigned i = 0; i < record->stream_count; i++) {
-		struct job job = {.writer = writer, .kind = record->streams[i].name};
-		int r;
-
-		if (!job.kind || kind_seen(record, i))
-			continue;
+	if (writer->write) {
+		snprintf(job.name, sizeof job.name, "%s", writer->file);
+		return write_file(record, &job, dir, err);
+	}
+	for (; (r = writer->name(record, job.index, job.name)) == 0; job.index++) {
 		r = write_file(record, &job, dir, err);
 		first = first ? first : r;
 	}
-	return first;
+	return first ? first : r == -ENOENT ? 0 : err_set(err, r, "%s", strerror(-r));
+}
+
+void report_safe_name(char *name)
+{
+	for (; *name; name++) {
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_",
+			    *name))
+			*name = '_';
+	}
 }
 
 int report_write_all(const struct record *record, const char *dir, struct err *err)
@@ -124,15 +105,9 @@ int report_write_all(const struct record *record, const char *dir, struct err *e
 
 	if (first < 0)
 		return first;
-	/* One that fails does not keep the others from being written; the first is reported. */
 	for (size_t i = 0; report_writers[i]; i++) {
-		struct job job = {.writer = report_writers[i]};
-		int r;
+		int r = write_files(record, report_writers[i], dir, err);
 
-		if (job.writer->write_kind)
-			r = write_kinds(record, job.writer, dir, err);
-		else
-			r = write_file(record, &job, dir, err);
 		first = first ? first : r;
 	}
 	return first;

@@ -10,12 +10,16 @@
 #include "base/err.h"
 #include "harness/report/record.h"
 
+enum { REPORT_NAME_BYTES = 160 };
 struct report_writer {
 	const char *file; /* "run.json", "junit.xml", ... */
 	const char *help;
 	int (*write)(const struct record *record, FILE *to);
-	/* Instead of write: called once a kind of stream, the kind's name for the '*' in `file`. */
-	int (*write_kind)(const struct record *record, const char *kind, FILE *to);
+	/* Instead of write, for writers of any number of files, none included: `file` is a pattern
+	 * (fnmatch with FNM_EXTMATCH) that all of them match and nothing else does.  `name` gives
+	 * the name of the INDEX-th, -ENOENT beyond the last. */
+	int (*name)(const struct record *record, unsigned index, char name[REPORT_NAME_BYTES]);
+	int (*write_part)(const struct record *record, unsigned index, FILE *to);
 };
 extern const struct report_writer *const report_writers[]; /* NULL-terminated */
 

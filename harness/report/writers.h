@@ -13,6 +13,9 @@
 /* "pass", "fail", "skip", by enum verdict_status; NULL-terminated. */
 extern const char *const verdict_names[];
 
+/* Replaces in NAME what is not safe in the name of a file. */
+void report_safe_name(char *name);
+
 extern const struct report_writer run_json_writer;
 extern const struct report_writer summary_writer;
 extern const struct report_writer junit_writer;

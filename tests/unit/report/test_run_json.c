@@ -134,7 +134,7 @@ static void renders_the_same_again(void **state)
 	for (size_t i = 0; report_writers[i]; i++) {
 		char *first, *second;
 
-		if (report_writers[i]->write_kind)
+		if (report_writers[i]->write_part)
 			continue;
 		first = file_read(dir, report_writers[i]->file);
 		second = file_read(again, report_writers[i]->file);

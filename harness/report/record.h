@@ -124,7 +124,7 @@ struct record {
 	unsigned verdict_count;
 	json_t *observed; /* what a target has seen of a foreign load; NULL: the load was ours */
 	json_t *target;	  /* the target's own status at the end; NULL without a group */
-	json_t *exchange; /* what a test of Jetstress' kind adds: exchange_view.h; NULL: none */
+	json_t *exchange; /* a test of the database engine: exchange_record.h; NULL: none */
 };
 
 /* From the fault until the first of the I/O taken back has succeeded elsewhere; 0: no fault is

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "harness/report/exchange_record.h"
 #include "harness/report/writers.h"
 #include "tests/unit/report/files.h"
 #include "tests/unit/report/fixture.h"
@@ -258,6 +259,30 @@ static void refuses_every_cut(void **state)
 	record_free(record);
 }
 
+/* What a test of the database engine says comes back as it was; other runs have no such member. */
+static void keeps_the_exchange_test(void **state)
+{
+	char *dir = scratch_make();
+	struct record *record = fixture_empty(), *loaded = NULL;
+	struct err err = {0};
+	json_t *root = json_of(record);
+
+	assert_null(json_object_get(root, "exchange"));
+	assert_string_equal(exchange_test(record->exchange), "");
+	json_decref(root);
+	record->exchange = json_pack("{s:s, s:s, s:[{s:s, s:i, s:f, s:n}]}", "engine", "ese",
+				     "test", "soft-recovery", "servers", "host", "mbx1", "sessions",
+				     5, "target_iops", 168.2, "achieved_iops");
+	assert_int_equal(report_write_all(record, dir, &err), 0);
+	if (report_load(dir, &loaded, &err) < 0)
+		fail_msg("%s", err.what);
+	assert_true(json_equal(loaded->exchange, record->exchange));
+	assert_string_equal(exchange_test(loaded->exchange), "soft-recovery");
+	record_free(loaded);
+	record_free(record);
+	scratch_remove(dir);
+}
+
 static void missing_run_is_named(void **state)
 {
 	char *dir = scratch_make();
@@ -303,6 +328,7 @@ int main(void)
 	    cmocka_unit_test(odd_values_stay_valid),
 	    cmocka_unit_test(refuses_damage_with_its_place),
 	    cmocka_unit_test(refuses_every_cut),
+	    cmocka_unit_test(keeps_the_exchange_test),
 	    cmocka_unit_test(missing_run_is_named),
 	    cmocka_unit_test(tables_grow),
 	};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pager: runs of pages between compact images and the volume.  It owns buffers, flush numbers,
+ * the accounting to streams, and the verdict about what is read.
+ *
+ * content: verified - bytes as in ese_page.h.  content: none - the I/Os are the same, but carry
+ * nothing; the images that the volume would hold are kept beside (pages written only).  Nothing
+ * above can tell.
+ *
+ * A page that was never flushed reads as its initial image (ese_image_initial).
+ *
+ * A read finds a page wrong: it is reported (env->mismatch, workload_check) and its bit set in
+ * `bad`; the others of the run are good.  A page that is being written, or was during the read, or
+ * whose last write failed, is not judged: its bit is set in `unsure` (only maintenance can meet
+ * one, the cache never reads what it holds).
+ *
+ * Bounds: ESE_RUN_PAGES pages a request; requests beyond what the pool has buffers for wait in
+ * order.  No malloc on the data path (content: none keeps images, and grows for pages written).
+ * Threading: the loop's thread.  `done` may be called from within the call.
+ */
+#ifndef SANLAB_HARNESS_WORKLOAD_ESE_PAGER_H
+#define SANLAB_HARNESS_WORKLOAD_ESE_PAGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/loop.h"
+#include "harness/workload/ese/ese_flush_map.h"
+#include "harness/workload/ese/ese_page.h"
+#include "harness/workload/workload.h"
+
+enum { ESE_RUN_PAGES = 8 }; /* 256 KiB */
+
+struct ese_image_rules; /* ese_image.h: what initial images follow from */
+
+struct ese_pager;
+
+/* One run of pages to be read or written; embedded in the caller's object. */
+struct ese_page_io {
+	/* Set by the caller. */
+	uint64_t first;
+	unsigned count;
+	/* Read: filled for each page that is neither bad nor unsure; NULL: verified, not wanted.
+	 * Write: what to write; it may change as soon as ese_pager_write has returned. */
+	struct ese_image *images[ESE_RUN_PAGES];
+	struct stream *stream; /* accounts it; may be NULL */
+	uint64_t intended_ns;  /* when it was due; 0: now */
+	void (*done)(struct ese_page_io *pio);
+	void *owner;
+	/* Result: 0, the I/O's negative errno, or -EUCLEAN when a page is bad. */
+	int status;
+	uint32_t bad, unsure;			/* bit i: page first + i */
+	enum mismatch_kind kind[ESE_RUN_PAGES]; /* of the bad ones */
+	/* Private. */
+	struct ese_pager *pager;
+	struct io io;
+	struct iovec iov;
+	struct buf *buf;
+	uint64_t submitted_ns;
+	uint8_t flush[ESE_RUN_PAGES];
+	struct ese_page_io *next, *prev;
+};
+
+struct ese_pager_config {
+	struct loop *loop;
+	struct io_layer *layer;
+	struct ese_identity identity;
+	uint64_t pages; /* of the file, its header included */
+	const struct ese_image_rules *rules;
+	struct buf_pool *pool;	/* may be shared by several pagers of the loop */
+	bool content;		/* verified */
+	bool unwritten_is_zero; /* else pages beyond what was written at creation are not judged */
+	bool fua;
+	/* Who is told of mismatches and what counts them; all may be NULL. */
+	const char *host, *volume;
+	struct workload_check *check;
+	void (*mismatch)(void *arg, const struct mismatch *mismatch);
+	void *arg;
+};
+
+int ese_pager_new(const struct ese_pager_config *config, struct ese_pager **ret_pager);
+/* Nothing may be in flight.  NULL is fine; returns NULL. */
+struct ese_pager *ese_pager_free(struct ese_pager *pager);
+
+void ese_pager_read(struct ese_pager *pager, struct ese_page_io *pio);
+void ese_pager_write(struct ese_pager *pager, struct ese_page_io *pio);
+
+/* Between a crash and the end of redo: pages with a dbtime beyond DBTIME (the checkpoint's) may
+ * have any flush number.  UINT64_MAX ends it. */
+void ese_pager_recovering(struct ese_pager *pager, uint64_t dbtime);
+
+struct ese_flush_map *ese_pager_map(struct ese_pager *pager);
+uint64_t ese_pager_in_flight(const struct ese_pager *pager);
+
+struct ese_pager_counters {
+	uint64_t reads, pages_read, writes, pages_written;
+	uint64_t errors;   /* I/Os that failed */
+	uint64_t verified; /* pages judged good */
+	uint64_t unsure;   /* pages read and not judged */
+	uint64_t waits;	   /* requests that waited for a buffer */
+};
+const struct ese_pager_counters *ese_pager_counters(const struct ese_pager *pager);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The page cache of a server, shared by its databases: LRU-2 with history, as ESE's.
+ *
+ * Pages seen once leave first, in the order in which they were seen; of the others the one whose
+ * last but one use is oldest.  Uses within the correlation interval count as one.  What has left
+ * is remembered for a while, so that a page that comes back soon counts as seen twice.
+ *
+ * The cache grows with the faults up to its maximum.  Then a pool of free frames is kept between
+ * two marks: below the low mark the writer takes victims until the high mark is reached; clean
+ * ones are free at once, dirty ones when they have been written.  Who faults while no frame is
+ * free waits: a page-fault stall.
+ *
+ * Pure: no I/O, no clock (the time is handed in), no chance.  One thread.  Ownership: frames are
+ * the cache's; a frame's image is valid while the frame is `present`.  Bounds: max_pages frames,
+ * history_max remembered pages.
+ */
+#ifndef SANLAB_HARNESS_WORKLOAD_ESE_CACHE_H
+#define SANLAB_HARNESS_WORKLOAD_ESE_CACHE_H
+
+#include "harness/workload/ese/ese_image.h"
+
+enum { ESE_CACHE_DATABASES_MAX = 256 };
+
+struct ese_cache_config {
+	uint32_t min_pages, max_pages;
+	double low_share, high_share; /* of max_pages: 1 %, 2 % */
+	uint64_t correlated_ns;	      /* 128 ms */
+	uint64_t history_ns;	      /* how long a page that left is remembered */
+	uint32_t history_max;	      /* 100,000 */
+};
+
+struct ese_op;
+struct ese_frame {
+	struct ese_image image;
+	uint64_t last_ns, before_ns; /* uses; before_ns 0: seen once */
+	/* Oldest update that is not on the volume yet, newest: the write-ahead rule.  Log streams
+	 * are per database. */
+	uint64_t lgpos_first, lgpos_last;
+	struct ese_op *waiters;			   /* for the read, in order */
+	struct ese_frame *order_prev, *order_next; /* seen once; or the free list */
+	struct ese_frame *dirty_prev, *dirty_next;
+	uint32_t hash_next;
+	uint32_t heap_slot; /* seen twice: place in the heap + 1 */
+	uint32_t page;
+	uint16_t pins; /* by operations under way */
+	uint8_t db;
+	bool present; /* false: being read */
+	bool pinned;  /* for good: nodes above the parents of leaves */
+	bool dirty;
+	bool writing; /* a write is under way; what is dirtied meanwhile is dirty again */
+	bool leaves;  /* taken as a victim: free when written, unless used again */
+	bool preread; /* came with another page; nobody has asked for it yet */
+};
+
+struct ese_cache_db_counters {
+	uint64_t cached, dirty;	  /* pages now */
+	uint64_t touches, faults; /* requests for pages; those that had to be read */
+	uint64_t history_hits;
+	uint64_t evicted;
+	uint64_t dirtied; /* clean -> dirty */
+};
+
+struct ese_cache;
+
+int ese_cache_new(const struct ese_cache_config *config, struct ese_cache **ret_cache);
+struct ese_cache *ese_cache_free(struct ese_cache *cache);
+/* A number for one more database.  -ENOSPC. */
+int ese_cache_add_db(struct ese_cache *cache);
+/* Forgets all pages of DB, as when the power goes; none may be pinned, read or written. */
+void ese_cache_drop_db(struct ese_cache *cache, unsigned db);
+struct ese_image_pool *ese_cache_images(struct ese_cache *cache);
+
+/* Frames in use and their bound: "Database Cache Size" is used * 32 KiB. */
+uint32_t ese_cache_used(const struct ese_cache *cache);
+uint32_t ese_cache_max(const struct ese_cache *cache);
+uint32_t ese_cache_available(const struct ese_cache *cache); /* frames that a fault can have */
+uint64_t ese_cache_stalls(const struct ese_cache *cache);    /* faults that found none */
+const struct ese_cache_db_counters *ese_cache_counters(const struct ese_cache *cache, unsigned db);
+
+/* NULL: not there (the background scan leaves out what is there). */
+struct ese_frame *ese_cache_find(const struct ese_cache *cache, unsigned db, uint32_t page);
+/* A use of a frame. */
+void ese_cache_touch(struct ese_cache *cache, struct ese_frame *frame, uint64_t now_ns);
+/* A frame for a page that is not there: to be read (or made); NULL: none is free. */
+struct ese_frame *ese_cache_take(struct ese_cache *cache, unsigned db, uint32_t page,
+				 uint64_t now_ns);
+/* The read failed: as if it had never been. */
+void ese_cache_give_up(struct ese_cache *cache, struct ese_frame *frame);
+
+/* An update at LGPOS .. LGPOS_END has changed the frame. */
+void ese_cache_dirty(struct ese_cache *cache, struct ese_frame *frame, uint64_t lgpos,
+		     uint64_t lgpos_end);
+/* A write of the frame begins (it is clean from now on) and ends.  A write that failed leaves it
+ * dirty as it was: LGPOS_FIRST as before the write. */
+void ese_cache_write_begin(struct ese_cache *cache, struct ese_frame *frame);
+void ese_cache_write_end(struct ese_cache *cache, struct ese_frame *frame, bool written,
+			 uint64_t lgpos_first, uint64_t lgpos_last);
+/* The dirty frame of DB with the oldest lgpos_first, and the next; NULL: none. */
+struct ese_frame *ese_cache_oldest(const struct ese_cache *cache, unsigned db);
+
+/* True below the low mark until the high mark is reached again, those on their way counted. */
+bool ese_cache_wants_victims(struct ese_cache *cache);
+/* The next victim: a clean one has left already when this returns (its frame is free); a dirty
+ * one is marked `leaves`.  NULL: nothing can leave. */
+enum ese_victim { ESE_VICTIM_NONE, ESE_VICTIM_FREED, ESE_VICTIM_DIRTY };
+enum ese_victim ese_cache_victim(struct ese_cache *cache, uint64_t now_ns,
+				 struct ese_frame **ret_frame);
+
+#endif

@@ -100,6 +100,7 @@ struct record {
 	json_t *environment; /* kernel, cpus, memory, versions */
 	char *config_yaml;   /* effective configuration */
 	bool interrupted;
+	bool ended;  /* the workload had nothing more to do before the window was over; not kept */
 	char *error; /* why the run ended early; NULL when it did not */
 
 	double planned_transactional_iops, achieved_transactional_iops, total_iops;
@@ -124,6 +125,7 @@ struct record {
 	unsigned verdict_count;
 	json_t *observed; /* what a target has seen of a foreign load; NULL: the load was ours */
 	json_t *target;	  /* the target's own status at the end; NULL without a group */
+	json_t *replay;	  /* what became of a trace: workload/replay.h; NULL: none was replayed */
 	json_t *exchange; /* a test of the database engine: exchange_record.h; NULL: none */
 };
 

@@ -392,6 +392,8 @@ static int run_json_write(const struct record *record, FILE *to)
 	set(&maker, root, "config_yaml", make_string(record->config_yaml));
 	if (record->observed)
 		set(&maker, root, "observed", make_ref(record->observed));
+	if (record->replay)
+		set(&maker, root, "replay", make_ref(record->replay));
 	if (record->exchange)
 		set(&maker, root, "exchange", make_ref(record->exchange));
 	set(&maker, root, "target", make_ref(record->target));

@@ -32,6 +32,7 @@ static void finish(struct run_engine *engine)
 	loop_timer_cancel(engine->loop, &engine->phase_timer);
 	loop_timer_cancel(engine->loop, &engine->sample_timer);
 	loop_timer_cancel(engine->loop, &engine->watchdog);
+	loop_task_cancel(engine->loop, &engine->ended);
 	timeline_close(engine);
 	engine->phase = RUN_DONE;
 	recording_finish(engine);
@@ -194,6 +195,59 @@ static void prepared(void *arg, int status)
 	loop_timer_set(engine->loop, &engine->phase_timer, now_ns + engine->lab->run.warmup_ns);
 }
 
+static void end_early(struct run_engine *engine)
+{
+	switch (engine->phase) {
+	case RUN_PREPARE:
+	case RUN_WARMUP:
+		engine->record->window_start_ns = engine->record->window_end_ns = run_at(engine);
+		drain(engine);
+		break;
+	case RUN_WINDOW:
+		end_window(engine);
+		break;
+	case RUN_VERIFY:
+		if (!engine->stopping)
+			stop_workload(engine);
+		break;
+	default: /* ending already, or not begun */
+		break;
+	}
+}
+
+/* What the workload said from within its own work is acted upon outside of it. */
+static void workload_over(void *arg)
+{
+	struct run_engine *engine = arg;
+
+	if (engine->record->error)
+		end_early(engine);
+	else if (engine->phase == RUN_WARMUP)
+		begin_window(engine);
+	if (engine->phase == RUN_WINDOW)
+		run_engine_end(engine);
+}
+
+static void workload_ended(void *arg)
+{
+	struct run_engine *engine = arg;
+
+	if (engine->phase == RUN_DONE)
+		return;
+	engine->record->ended = true;
+	loop_task_queue(engine->loop, &engine->ended);
+}
+
+static void workload_failed(void *arg, const char *why)
+{
+	struct run_engine *engine = arg;
+
+	if (engine->phase == RUN_DONE)
+		return;
+	recording_error(engine, "%s", why);
+	loop_task_queue(engine->loop, &engine->ended);
+}
+
 /* Prefill and read-back have no length of their own: they must get on. */
 static void watch_due(void *arg)
 {
@@ -237,26 +291,6 @@ void run_engine_start(struct run_engine *engine, loop_fn finished, void *arg)
 	set_phase(engine, RUN_PREPARE);
 	watch(engine);
 	engine->workload->ops->prepare(engine->workload, prepared, engine);
-}
-
-static void end_early(struct run_engine *engine)
-{
-	switch (engine->phase) {
-	case RUN_PREPARE:
-	case RUN_WARMUP:
-		engine->record->window_start_ns = engine->record->window_end_ns = run_at(engine);
-		drain(engine);
-		break;
-	case RUN_WINDOW:
-		end_window(engine);
-		break;
-	case RUN_VERIFY:
-		if (!engine->stopping)
-			stop_workload(engine);
-		break;
-	default: /* ending already, or not begun */
-		break;
-	}
 }
 
 void run_engine_stop(struct run_engine *engine, const char *why)
@@ -314,6 +348,8 @@ static int open_workload(struct run_engine *engine, struct err *err)
 	    .devices = engine->workload_devices,
 	    .device_count = engine->device_count,
 	    .mismatch = recording_mismatch,
+	    .ended = workload_ended,
+	    .failed = workload_failed,
 	    .arg = engine,
 	};
 
@@ -373,6 +409,7 @@ int run_engine_new(struct loop *loop, const struct lab *lab, const struct run_de
 	loop_timer_init(&engine->phase_timer, phase_due, engine);
 	loop_timer_init(&engine->sample_timer, sample_due, engine);
 	loop_timer_init(&engine->watchdog, watch_due, engine);
+	loop_task_init(&engine->ended, workload_over, engine);
 	r = allocate(engine, devices);
 	if (r == 0)
 		r = open_workload(engine, err);
@@ -398,6 +435,7 @@ struct run_engine *run_engine_free(struct run_engine *engine)
 	loop_timer_cancel(engine->loop, &engine->phase_timer);
 	loop_timer_cancel(engine->loop, &engine->sample_timer);
 	loop_timer_cancel(engine->loop, &engine->watchdog);
+	loop_task_cancel(engine->loop, &engine->ended);
 	timeline_close(engine);
 	for (unsigned i = 0; i < engine->device_count; i++) {
 		mpio_on_event(engine->devices[i].mpio, NULL, NULL);

@@ -67,6 +67,7 @@ struct run_engine {
 	enum run_phase phase;
 	uint64_t start_ns, phase_start_ns, sample_start_ns;
 	struct loop_timer phase_timer, sample_timer, watchdog;
+	struct loop_task ended; /* the workload has said that it is done, or cannot go on */
 	double watched_progress;
 	uint64_t watched_ns;
 	bool stopping;	 /* the workload has been told to stop */

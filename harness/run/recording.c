@@ -478,6 +478,19 @@ static void copy_check(struct run_engine *engine)
 	record->mismatches = json_pack("{s:o, s:O}", "by_kind", by_kind, "first", engine->details);
 }
 
+static void describe(struct run_engine *engine)
+{
+	const struct workload_ops *ops = engine->workload->ops;
+	struct record *record = engine->record;
+
+	if (!ops->describe)
+		return;
+	if (strcmp(ops->name, "replay") == 0)
+		record->replay = ops->describe(engine->workload);
+	else
+		record->exchange = ops->describe(engine->workload);
+}
+
 void recording_finish(struct run_engine *engine)
 {
 	struct record *record = engine->record;
@@ -486,6 +499,7 @@ void recording_finish(struct run_engine *engine)
 
 	record->end_ns = run_at(engine);
 	copy_check(engine);
+	describe(engine);
 	/* I/Os that failed after the window had closed were sent in it. */
 	for (unsigned i = 0; i < record->stream_count; i++)
 		record->streams[i].errors = engine->workload->streams[i].total.errors;

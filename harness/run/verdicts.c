@@ -167,6 +167,10 @@ static void judge_completed(const struct lab *lab, struct record *record)
 		verdict_add(record, VERDICT_PASS, "completed", evidence,
 			    "measured %s of at most %s: then everybody had logged out", measured,
 			    planned);
+	else if (record->ended && measured_ns < (double)lab->run.duration_ns)
+		verdict_add(record, VERDICT_PASS, "completed", evidence,
+			    "measured %s of at most %s: then the load had come to its end",
+			    measured, planned);
 	else
 		verdict_add(record, VERDICT_PASS, "completed", evidence, "measured %s as planned",
 			    measured);

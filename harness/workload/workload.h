@@ -14,6 +14,7 @@
 #ifndef SANLAB_HARNESS_WORKLOAD_WORKLOAD_H
 #define SANLAB_HARNESS_WORKLOAD_WORKLOAD_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -96,6 +97,10 @@ struct workload_env {
 	unsigned device_count;
 	/* Each mismatch as it is found (also counted in workload_check). */
 	void (*mismatch)(void *arg, const struct mismatch *mismatch);
+	/* The workload has nothing more to do: the run goes on to its end.  From anywhere. */
+	void (*ended)(void *arg);
+	/* The workload cannot go on; WHY ends up in the record.  From anywhere. */
+	void (*failed)(void *arg, const char *why);
 	void *arg;
 };
 
@@ -120,6 +125,9 @@ struct workload_ops {
 	 * one; NULL: anything will do. */
 	int (*check)(const void *config, const char *volume, uint64_t size_bytes,
 		     uint32_t block_bytes, struct err *err);
+	/* What the reports say beside streams and checks, asked for at the end (a new reference);
+	 * NULL: nothing. */
+	json_t *(*describe)(struct workload *workload);
 };
 
 struct workload {

@@ -83,6 +83,10 @@ struct cfg_schema {
 	size_t field_count;
 	/* Called with each mapping before it is decoded: the place for cfg_supply.  May be NULL. */
 	void (*expand)(struct cfg *cfg, const struct cfg_raw *mapping);
+	/* Another schema for the same place and what chooses it ("engine: ese"): a key of it is
+	 * told apart from one that nobody knows.  May be NULL. */
+	const struct cfg_schema *sibling;
+	const char *sibling_name;
 };
 
 /* Parses FILE.  -ENOENT/-EACCES/... with ERR filled when it cannot be read; syntax errors are

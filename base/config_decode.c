@@ -296,6 +296,11 @@ static void unknown_key(struct cfg *cfg, const struct cfg_schema *schema,
 		append_name(allowed, sizeof allowed, schema->fields[i].key);
 	}
 	names[count] = NULL;
+	if (schema->sibling && schema_field(schema->sibling, node->key)) {
+		cfg_message(cfg, node->key_place, "'%.60s' is a key of %s; allowed here: %s",
+			    node->key, schema->sibling_name, allowed);
+		return;
+	}
 	const char *near = cfg_nearest(node->key, names);
 	if (near)
 		cfg_message(cfg, node->key_place,

@@ -48,6 +48,10 @@ static void decode_workload(struct lab *lab)
 			cfg_hint(lab->cfg, "allowed: %s", known);
 		return;
 	}
+	/* An engine nobody knows is told by the schema of the first. */
+	if (ops->engine && cfg_raw_find(&lab->workload, "engine", &value) &&
+	    cfg_raw_scalar(&value) && workload_find_engine(type, cfg_raw_scalar(&value)))
+		ops = workload_find_engine(type, cfg_raw_scalar(&value));
 	lab->workload_config = calloc(1, ops->schema->size);
 	if (!lab->workload_config) {
 		cfg_error_raw(lab->cfg, &lab->workload, "out of memory");
@@ -55,6 +59,8 @@ static void decode_workload(struct lab *lab)
 	}
 	lab->workload_ops = ops;
 	cfg_decode_raw(lab->cfg, &lab->workload, ops->schema, lab->workload_config);
+	if (ops->configure && !cfg_error_count(lab->cfg))
+		ops->configure(lab->cfg, lab->workload_config);
 }
 
 /* What the workload would say of the hosts' volumes when the run begins. */
@@ -241,11 +247,10 @@ void lab_print_reference(FILE *to)
 	(void)fprintf(to, "The lab file: keys, types, limits and defaults.  [] marks the elements "
 			  "of a list.\n\n");
 	cfg_print_reference(&lab_schema, "", to);
-	for (size_t i = 0; workload_names[i]; i++) {
-		const struct workload_ops *ops = workload_find(workload_names[i]);
-		if (!ops)
-			continue;
-		(void)fprintf(to, "\nworkload: {type: %s}: %s\n\n", ops->name,
+	const struct workload_ops *ops;
+	for (size_t i = 0; (ops = workload_at(i)); i++) {
+		(void)fprintf(to, "\nworkload: {type: %s%s%s}: %s\n\n", ops->name,
+			      ops->engine ? ", engine: " : "", ops->engine ? ops->engine : "",
 			      ops->help ? ops->help : "");
 		cfg_print_reference(ops->schema, "workload.", to);
 	}

@@ -550,6 +550,7 @@ static void stop_exchange(struct workload *workload, workload_fn drained, void *
 
 const struct workload_ops exchange_workload_ops = {
     .name = "exchange",
+    .engine = "streams",
     .help = "Exchange databases: reads, writes, logs, maintenance and log replication",
     .schema = &exchange_schema,
     .open = open_exchange,

@@ -14,6 +14,7 @@
 #include "harness/workload/exchange_profile.h"
 
 #include "base/bytes.h"
+#include "harness/workload/ese/ese_config.h"
 
 #define QNAP_MIX                                                                        \
 	.read_share = 0.643, .read_continuation = 0.0174, .write_continuation = 0.1108, \
@@ -26,22 +27,30 @@ static const struct exchange_profile profiles[] = {
     {.name = "exchange-2016", .iops_per_mailbox = 0.168, .copies = 2, QNAP_MIX},
 };
 
-static const char *const profile_names[] = {
+const char *const exchange_profile_names[] = {
     "exchange-2010", "exchange-2010-standalone", "exchange-2013", "exchange-2016", NULL,
 };
-_Static_assert(ARRAY_SIZE(profile_names) == ARRAY_SIZE(profiles) + 1, "one name a profile");
+_Static_assert(ARRAY_SIZE(exchange_profile_names) == ARRAY_SIZE(profiles) + 1,
+	       "one name a profile");
 
+const char *const exchange_engine_names[] = {"streams", "ese", NULL};
 static const char *const unwritten_names[] = {"auto", "zeros", "any", NULL};
 
 #define AT(member) offsetof(struct exchange_config, member)
 
 static const struct cfg_field fields[] = {
     {.key = "type", .type = CFG_STRING, .offset = AT(type), .help = "exchange"},
+    {.key = "engine",
+     .type = CFG_ENUM,
+     .offset = AT(engine),
+     .preset = "streams",
+     .names = exchange_engine_names,
+     .help = "streams: five streams of I/O at the rates and sizes of the profile"},
     {.key = "profile",
      .type = CFG_ENUM,
      .offset = AT(profile),
      .preset = "exchange-2010",
-     .names = profile_names,
+     .names = exchange_profile_names,
      .help = "preset of IOPS per mailbox, copies and mix"},
     {.key = "mailboxes",
      .type = CFG_UINT,
@@ -126,7 +135,14 @@ const struct cfg_schema exchange_schema = {
     .size = sizeof(struct exchange_config),
     .fields = fields,
     .field_count = ARRAY_SIZE(fields),
+    .sibling = &ese_schema,
+    .sibling_name = "engine: ese",
 };
+
+const struct exchange_profile *exchange_profile_of(int profile)
+{
+	return &profiles[profile];
+}
 
 void exchange_rates(const struct exchange_config *config, unsigned databases,
 		    struct exchange_rates *ret_rates)

@@ -29,6 +29,7 @@ enum exchange_unwritten {
 
 struct exchange_config {
 	const char *type;
+	int engine;
 	int profile;
 	uint64_t mailboxes;
 	double iops_per_mailbox; /* 0: the profile's */
@@ -66,6 +67,9 @@ struct exchange_rates {
 };
 
 extern const struct cfg_schema exchange_schema;
+extern const char *const exchange_engine_names[]; /* the first is the default */
+extern const char *const exchange_profile_names[];
+const struct exchange_profile *exchange_profile_of(int profile);
 extern const struct workload_ops exchange_workload_ops;
 
 void exchange_rates(const struct exchange_config *config, unsigned databases,

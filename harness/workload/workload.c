@@ -37,6 +37,20 @@ const struct workload_ops *workload_find(const char *name)
 	return NULL;
 }
 
+const struct workload_ops *workload_find_engine(const char *name, const char *engine)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (strcmp(table[i]->name, name) == 0 && table[i]->engine &&
+		    strcmp(table[i]->engine, engine) == 0)
+			return table[i];
+	return NULL;
+}
+
+const struct workload_ops *workload_at(size_t index)
+{
+	return index < ARRAY_SIZE(table) ? table[index] : NULL;
+}
+
 static void counters_reset(struct stream_counters *counters)
 {
 	counters->ios = 0;

@@ -107,9 +107,13 @@ struct workload_env {
 typedef void (*workload_fn)(void *arg, int status);
 
 struct workload_ops {
-	const char *name; /* `workload: {type: NAME}` */
+	const char *name;   /* `workload: {type: NAME}` */
+	const char *engine; /* `engine: NAME` among those of one type; NULL: there is but one */
 	const char *help;
 	const struct cfg_schema *schema;
+	/* Checks what the schema alone cannot, and fills in what follows from other keys.  NULL:
+	 * nothing. */
+	void (*configure)(struct cfg *cfg, void *config);
 	/* Checks a decoded configuration against the devices' sizes etc. happen in open. */
 	int (*open)(const struct workload_env *env, const void *config,
 		    struct workload **ret_workload, struct err *err);
@@ -139,7 +143,12 @@ struct workload {
 	double progress; /* 0..1 of prepare or verify */
 };
 
+/* The first of a type is the one without `engine`. */
 const struct workload_ops *workload_find(const char *name);
+/* NULL: the type has no such engine. */
+const struct workload_ops *workload_find_engine(const char *name, const char *engine);
+/* All of them, in order: NULL beyond the end. */
+const struct workload_ops *workload_at(size_t index);
 extern const char *const workload_names[];
 /* Zeroes totals (the measured window begins); intervals as well. */
 void workload_reset_counters(struct workload *workload);

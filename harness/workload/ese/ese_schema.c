@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The keys of `engine: ese` and what must hold between them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "harness/workload/ese/ese_config.h"
+#include "harness/workload/exchange_profile.h"
+
+#define SESSIONS_MAX 10000
+
+/* Which of the ring's files hold what is not in the database yet: the checkpoint's depth, at most
+ * 1.25 times it, and as much again for a writer that has to catch up. */
+#define LOG_FILES_PER_DEPTH 2
+#define LOG_FILES_MIN	    64
+
+static const char *const test_names[] = {"performance", "stress", "database-backup",
+					 "soft-recovery", NULL};
+static const char *const loop_names[] = {"closed", "open", NULL};
+static const char *const content_names[] = {"verified", "none", NULL};
+static const char *const replication_names[] = {"file", "block", "none", NULL};
+static const char *const access_names[] = {"uniform", "hot", "zipf", NULL};
+
+#define AT(member) offsetof(struct ese_mix_config, member)
+static const struct cfg_field mix_fields[] = {
+    {.key = "insert",
+     .type = CFG_PERCENT,
+     .offset = AT(insert),
+     .preset = "40%",
+     .max = 100,
+     .help = "a new record"},
+    {.key = "delete",
+     .type = CFG_PERCENT,
+     .offset = AT(remove),
+     .preset = "20%",
+     .max = 100,
+     .help = "the record at a key"},
+    {.key = "replace",
+     .type = CFG_PERCENT,
+     .offset = AT(replace),
+     .preset = "5%",
+     .max = 100,
+     .help = "the record at a key, by one of the same size"},
+};
+#undef AT
+static const struct cfg_schema mix_schema = {
+    .name = "workload.mix",
+    .size = sizeof(struct ese_mix_config),
+    .fields = mix_fields,
+    .field_count = ARRAY_SIZE(mix_fields),
+};
+
+#define AT(member) offsetof(struct ese_access_config, member)
+static const struct cfg_field access_fields[] = {
+    {.key = "kind",
+     .type = CFG_ENUM,
+     .offset = AT(kind),
+     .preset = "uniform",
+     .names = access_names,
+     .help = "which keys: uniform as Jetstress, hot (a part gets most), zipf"},
+    {.key = "hot-pages",
+     .type = CFG_PERCENT,
+     .offset = AT(hot_pages),
+     .preset = "20%",
+     .min = 0.0001,
+     .max = 100,
+     .help = "hot: this part of a database ..."},
+    {.key = "hot-share",
+     .type = CFG_PERCENT,
+     .offset = AT(hot_share),
+     .preset = "80%",
+     .max = 100,
+     .help = "... gets this share of the operations"},
+    {.key = "exponent",
+     .type = CFG_REAL,
+     .offset = AT(exponent),
+     .preset = "0.9",
+     .min = 0.01,
+     .max = 0.99,
+     .help = "zipf: how steep"},
+};
+#undef AT
+static const struct cfg_schema access_schema = {
+    .name = "workload.access",
+    .size = sizeof(struct ese_access_config),
+    .fields = access_fields,
+    .field_count = ARRAY_SIZE(access_fields),
+};
+
+#define AT(member) offsetof(struct ese_tuning_config, member)
+static const struct cfg_field tuning_fields[] = {
+    {.key = "start",
+     .type = CFG_UINT,
+     .offset = AT(start),
+     .max = SESSIONS_MAX,
+     .help = "sessions of the first cycle; default: two for each database"},
+    {.key = "sample",
+     .type = CFG_DURATION,
+     .offset = AT(samples_ns),
+     .preset = "1s",
+     .min = 1e6,
+     .max = 60e9,
+     .help = "how long a sample of latency is"},
+    {.key = "transient",
+     .type = CFG_UINT,
+     .offset = AT(transient),
+     .preset = "30",
+     .min = 3,
+     .max = 10000,
+     .help = "samples until latency may be judged as stable"},
+    {.key = "stable",
+     .type = CFG_UINT,
+     .offset = AT(stable),
+     .preset = "120",
+     .min = 3,
+     .max = 10000,
+     .help = "samples from which a cycle is judged"},
+    {.key = "limit",
+     .type = CFG_DURATION,
+     .offset = AT(limit_ns),
+     .preset = "1h",
+     .min = 1e9,
+     .help = "tuning that has not succeeded by then has failed"},
+};
+#undef AT
+static const struct cfg_schema tuning_schema = {
+    .name = "workload.tuning",
+    .size = sizeof(struct ese_tuning_config),
+    .fields = tuning_fields,
+    .field_count = ARRAY_SIZE(tuning_fields),
+};
+
+#define AT(member) offsetof(struct ese_constants_config, member)
+static const struct cfg_field constant_fields[] = {
+    {.key = "record",
+     .type = CFG_SIZE,
+     .offset = AT(record_bytes),
+     .preset = "2129",
+     .min = 16,
+     .max = 8192,
+     .help = "a record in a page"},
+    {.key = "fan-out",
+     .type = CFG_UINT,
+     .offset = AT(fan_out),
+     .preset = "1334",
+     .min = 4,
+     .max = 1334,
+     .help = "entries of a node page of a new database"},
+    {.key = "fill",
+     .type = CFG_PERCENT,
+     .offset = AT(fill),
+     .preset = "75%",
+     .min = 1,
+     .max = 100,
+     .help = "how full the leaves of a new database are"},
+    {.key = "extra-dirty",
+     .type = CFG_REAL,
+     .offset = AT(extra_dirty),
+     .preset = "0.014",
+     .max = 4,
+     .help = "pages dirtied per transaction beside the tree's own (space tree, version clean-up)"},
+    {.key = "read-run",
+     .type = CFG_REAL,
+     .offset = AT(read_run),
+     .preset = "0.0174",
+     .max = 0.99,
+     .help = "probability that a database read takes one more page"},
+    {.key = "write-run",
+     .type = CFG_REAL,
+     .offset = AT(write_run),
+     .preset = "0.1108",
+     .max = 0.99,
+     .help = "probability that a database write takes one more page"},
+    {.key = "log-insert",
+     .type = CFG_SIZE,
+     .offset = AT(log_insert_bytes),
+     .preset = "7600",
+     .min = 64,
+     .max = 65536,
+     .help = "log of an insert"},
+    {.key = "log-delete",
+     .type = CFG_SIZE,
+     .offset = AT(log_delete_bytes),
+     .preset = "1200",
+     .min = 64,
+     .max = 65536,
+     .help = "log of a delete"},
+    {.key = "log-replace",
+     .type = CFG_SIZE,
+     .offset = AT(log_replace_bytes),
+     .preset = "4000",
+     .min = 64,
+     .max = 65536,
+     .help = "log of a replace"},
+    {.key = "flush-start",
+     .type = CFG_PERCENT,
+     .offset = AT(flush_start),
+     .preset = "1%",
+     .min = 0.1,
+     .max = 25,
+     .help = "free pages of the cache below which dirty pages are written to free more"},
+    {.key = "flush-stop",
+     .type = CFG_PERCENT,
+     .offset = AT(flush_stop),
+     .preset = "2%",
+     .min = 0.1,
+     .max = 50,
+     .help = "free pages of the cache at which that ends"},
+    {.key = "correlated",
+     .type = CFG_DURATION,
+     .offset = AT(correlated_ns),
+     .preset = "128ms",
+     .help = "touches of a page within this time count as one"},
+    {.key = "history",
+     .type = CFG_DURATION,
+     .offset = AT(history_ns),
+     .preset = "100s",
+     .help = "how long the touches of a page that left the cache are remembered"},
+    {.key = "write-depth",
+     .type = CFG_UINT,
+     .offset = AT(write_depth),
+     .preset = "16",
+     .min = 1,
+     .max = 1024,
+     .help = "database writes in flight together, per database"},
+    {.key = "coalesce",
+     .type = CFG_SIZE,
+     .offset = AT(coalesce_bytes),
+     .preset = "256KiB",
+     .min = 32 * 1024,
+     .max = 1024 * 1024,
+     .help = "largest I/O on a database"},
+    {.key = "write-gap",
+     .type = CFG_SIZE,
+     .offset = AT(write_gap_bytes),
+     .preset = "256KiB",
+     .max = 1024 * 1024,
+     .help = "clean pages in the cache that are written again to join two dirty ones"},
+    {.key = "log-buffer",
+     .type = CFG_SIZE,
+     .offset = AT(log_buffer_bytes),
+     .preset = "1MiB",
+     .min = 128 * 1024,
+     .max = 64.0 * 1024 * 1024,
+     .help = "log buffer of a database; when half of it is full it is written"},
+};
+#undef AT
+static const struct cfg_schema constants_schema = {
+    .name = "workload.constants",
+    .size = sizeof(struct ese_constants_config),
+    .fields = constant_fields,
+    .field_count = ARRAY_SIZE(constant_fields),
+};
+
+#define AT(member) offsetof(struct ese_placement_config, member)
+static const struct cfg_field placement_fields[] = {
+    {.key = "database",
+     .type = CFG_STRING,
+     .offset = AT(database),
+     .required = true,
+     .help = "the volume of a database"},
+    {.key = "log",
+     .type = CFG_STRING,
+     .offset = AT(log),
+     .required = true,
+     .help = "the volume of its log: another, that may hold the logs of several databases"},
+};
+#undef AT
+static const struct cfg_schema placement_schema = {
+    .name = "workload.placement",
+    .size = sizeof(struct ese_placement_config),
+    .fields = placement_fields,
+    .field_count = ARRAY_SIZE(placement_fields),
+};
+
+#define AT(member) offsetof(struct ese_config, member)
+static const struct cfg_field fields[] = {
+    {.key = "engine",
+     .type = CFG_ENUM,
+     .offset = AT(engine),
+     .preset = "streams",
+     .names = exchange_engine_names,
+     .help = "ese: databases with cache, log and transactions; the I/O follows from them"},
+    {.key = "test",
+     .type = CFG_ENUM,
+     .offset = AT(test),
+     .preset = "performance",
+     .names = test_names,
+     .help = "Jetstress' types of test"},
+    {.key = "profile",
+     .type = CFG_ENUM,
+     .offset = AT(profile),
+     .preset = "exchange-2013",
+     .names = exchange_profile_names,
+     .help = "preset of IOPS per mailbox and copies"},
+    {.key = "mailboxes",
+     .type = CFG_UINT,
+     .offset = AT(mailboxes),
+     .required = true,
+     .min = 1,
+     .max = 10e6,
+     .help = "all mailboxes; times the IOPS of one they are the target"},
+    {.key = "iops-per-mailbox",
+     .type = CFG_REAL,
+     .offset = AT(iops_per_mailbox),
+     .min = 0.0001,
+     .max = 1000,
+     .help = "transactional IOPS a mailbox; default: the profile's"},
+    {.key = "copies",
+     .type = CFG_UINT,
+     .offset = AT(copies),
+     .min = 1,
+     .max = 16,
+     .help = "copies of each database: a closed log file is read copies - 1 times; default: the "
+	     "profile's"},
+    {.key = "loop",
+     .type = CFG_ENUM,
+     .offset = AT(loop),
+     .preset = "closed",
+     .names = loop_names,
+     .help = "closed: sessions that wait for their I/O and think; open: transactions come at the "
+	     "rate of the target, whatever the storage does"},
+    {.key = "sessions",
+     .type = CFG_STRING,
+     .offset = AT(sessions),
+     .preset = "auto",
+     .help = "closed: sessions of each host, shared by its databases; auto: found by tuning"},
+    {.key = "think-time",
+     .type = CFG_DURATION,
+     .offset = AT(think_ns),
+     .preset = "25.2ms",
+     .max = 3600e9,
+     .help = "closed: what a session waits after each transaction"},
+    {.key = "mix", .type = CFG_STRUCT, .offset = AT(mix), .sub = &mix_schema},
+    {.key = "lazy-commits",
+     .type = CFG_PERCENT,
+     .offset = AT(lazy_commits),
+     .preset = "70%",
+     .max = 100,
+     .help = "transactions that do not wait until their log is on the volume"},
+    {.key = "lazy-flush",
+     .type = CFG_DURATION,
+     .offset = AT(lazy_flush_ns),
+     .preset = "1s",
+     .min = 1e6,
+     .max = 3600e9,
+     .help = "the log of a lazy commit is written by then at the latest"},
+    {.key = "access", .type = CFG_STRUCT, .offset = AT(access), .sub = &access_schema},
+    {.key = "database-size",
+     .type = CFG_SIZE,
+     .offset = AT(database_bytes),
+     .min = 2.0 * 1024 * 1024,
+     .max = 64e12,
+     .help = "what a database may grow to; default: what the log leaves of its volume"},
+    {.key = "initial-size",
+     .type = CFG_SIZE,
+     .offset = AT(initial_bytes),
+     .preset = "64MiB",
+     .min = 1024.0 * 1024,
+     .max = 64e12,
+     .help = "a database before the run; it takes no time on a volume that reads as zeros"},
+    {.key = "log-files",
+     .type = CFG_UINT,
+     .offset = AT(log_files),
+     .min = 4,
+     .max = 1e6,
+     .help = "1 MiB log files in the ring of a database; default: twice the checkpoint depth, 64 "
+	     "at least"},
+    {.key = "log-fua",
+     .type = CFG_BOOL,
+     .offset = AT(log_fua),
+     .preset = "true",
+     .help = "log writes carry FUA, as Exchange's write-through log does"},
+    {.key = "cache-min",
+     .type = CFG_SIZE,
+     .offset = AT(cache_min_bytes),
+     .preset = "32MiB",
+     .min = 1024.0 * 1024,
+     .max = 1e12,
+     .help = "page cache of a host at the start, per database of it"},
+    {.key = "cache-max",
+     .type = CFG_SIZE,
+     .offset = AT(cache_max_bytes),
+     .preset = "256MiB",
+     .min = 2.0 * 1024 * 1024,
+     .max = 1e12,
+     .help = "... and what it grows to"},
+    {.key = "checkpoint-depth",
+     .type = CFG_SIZE,
+     .offset = AT(checkpoint_bytes),
+     .min = 64.0 * 1024,
+     .max = 64e9,
+     .help = "log that recovery may have to replay: older dirty pages are written; default: "
+	     "20 MB, with copies 100 MB"},
+    {.key = "bdm",
+     .type = CFG_BOOL,
+     .offset = AT(bdm),
+     .preset = "true",
+     .help = "background database maintenance: sequential reads of what is not in the cache"},
+    {.key = "bdm-throttle",
+     .type = CFG_DURATION,
+     .offset = AT(bdm_throttle_ns),
+     .preset = "100ms",
+     .max = 3600e9,
+     .help = "pause after each maintenance read"},
+    {.key = "bdm-tick",
+     .type = CFG_DURATION,
+     .offset = AT(bdm_tick_ns),
+     .max = 1e9,
+     .help = "timer tick the pause ends on (15.625ms on Windows); 0: none"},
+    {.key = "bdm-rate",
+     .type = CFG_REAL,
+     .offset = AT(bdm_per_s),
+     .min = 0.01,
+     .max = 10000,
+     .help = "maintenance reads per second and database instead of a pause (Exchange 2010: 20, "
+	     "2013: 4)"},
+    {.key = "content",
+     .type = CFG_ENUM,
+     .offset = AT(content),
+     .preset = "verified",
+     .names = content_names,
+     .help = "verified: every page and log segment is made and checked; none: I/O without "
+	     "content, for large databases in virtual time"},
+    {.key = "replication",
+     .type = CFG_ENUM,
+     .offset = AT(replication),
+     .preset = "file",
+     .names = replication_names,
+     .help = "how logs get to the other copies: file (closed files are read), block (each log "
+	     "write is sent, nothing is read), none"},
+    {.key = "placement",
+     .type = CFG_LIST,
+     .offset = AT(placement),
+     .sub = &placement_schema,
+     .help = "databases whose log is on another volume; default: every volume holds a database "
+	     "and its log"},
+    {.key = "tuning", .type = CFG_STRUCT, .offset = AT(tuning), .sub = &tuning_schema},
+    {.key = "constants", .type = CFG_STRUCT, .offset = AT(constants), .sub = &constants_schema},
+};
+#undef AT
+
+const struct cfg_schema ese_schema = {
+    .name = "workload (engine ese)",
+    .size = sizeof(struct ese_config),
+    .fields = fields,
+    .field_count = ARRAY_SIZE(fields),
+    .sibling = &exchange_schema,
+    .sibling_name = "engine: streams",
+};
+
+static void configure_sessions(struct cfg *cfg, struct ese_config *config)
+{
+	char *end;
+	unsigned long count;
+
+	if (!strcmp(config->sessions, "auto"))
+		return;
+	count = strtoul(config->sessions, &end, 10);
+	if (config->sessions[0] < '0' || config->sessions[0] > '9' || *end || count < 1 ||
+	    count > SESSIONS_MAX) {
+		cfg_error_at(cfg, &config->sessions, "'sessions' must be auto or 1 to %d",
+			     SESSIONS_MAX);
+		return;
+	}
+	config->session_count = count;
+}
+
+static void check_pairs(struct cfg *cfg, struct ese_config *config)
+{
+	const struct ese_mix_config *mix = &config->mix;
+
+	if (mix->insert + mix->remove + mix->replace > 1.000001)
+		cfg_error_at(cfg, &mix->insert, "the operations of 'mix' are more than 100%%");
+	if (config->cache_min_bytes > config->cache_max_bytes)
+		cfg_error_at(cfg, &config->cache_min_bytes, "'cache-min' is above 'cache-max'");
+	if (config->database_bytes && config->initial_bytes > config->database_bytes)
+		cfg_error_at(cfg, &config->initial_bytes,
+			     "'initial-size' is above 'database-size'");
+	if (config->constants.flush_start > config->constants.flush_stop)
+		cfg_error_at(cfg, &config->constants.flush_start,
+			     "'flush-start' is above 'flush-stop'");
+	if (config->loop == ESE_OPEN && config->session_count)
+		cfg_error_at(cfg, &config->sessions,
+			     "an open loop has no sessions: its rate is the target");
+	if (config->log_files && config->log_files * MIB < config->checkpoint_bytes / 4 * 5 + MIB)
+		cfg_error_at(cfg, &config->log_files,
+			     "'log-files' must hold 1.25 times the checkpoint depth");
+}
+
+static void check_placement(struct cfg *cfg, const struct ese_config *config)
+{
+	const struct ese_placement_config *places = config->placement.items;
+
+	for (size_t i = 0; i < config->placement.count; i++)
+		for (size_t k = 0; k < config->placement.count; k++)
+			if (places[i].database && places[k].log &&
+			    !strcmp(places[i].database, places[k].log))
+				cfg_error_at(cfg, &places[i].database,
+					     "volume %s cannot hold a database and the log of %s",
+					     places[i].database,
+					     i == k ? "it" : places[k].database);
+			else if (k < i && places[i].database && places[k].database &&
+				 !strcmp(places[i].database, places[k].database))
+				cfg_error_at(cfg, &places[i].database,
+					     "database %s is placed twice", places[i].database);
+}
+
+/* What is 0 after decoding stands for something that follows. */
+static void supply(struct ese_config *config)
+{
+	const struct exchange_profile *profile = exchange_profile_of(config->profile);
+
+	if (!(config->iops_per_mailbox > 0))
+		config->iops_per_mailbox = profile->iops_per_mailbox;
+	if (!config->copies)
+		config->copies = profile->copies;
+	if (!config->checkpoint_bytes)
+		config->checkpoint_bytes = config->copies > 1 ? 100 * 1000000 : 20 * 1000000;
+}
+
+static void supply_log_files(struct ese_config *config)
+{
+	uint64_t files = config->checkpoint_bytes * LOG_FILES_PER_DEPTH / MIB;
+
+	if (!config->log_files)
+		config->log_files = MAX_OF(files, LOG_FILES_MIN);
+}
+
+void ese_configure(struct cfg *cfg, void *opaque)
+{
+	struct ese_config *config = opaque;
+
+	configure_sessions(cfg, config);
+	supply(config);
+	check_pairs(cfg, config);
+	check_placement(cfg, config);
+	supply_log_files(config);
+}
+
+double ese_config_target_iops(const struct ese_config *config)
+{
+	return (double)config->mailboxes * config->iops_per_mailbox;
+}
+
+int ese_config_parse(const char *text, struct cfg **ret_cfg, struct ese_config *ret_config)
+{
+	struct cfg *cfg = NULL;
+	int r = cfg_parse("workload", text, strlen(text), &cfg);
+
+	if (r < 0)
+		return r;
+	cfg_decode(cfg, &ese_schema, ret_config);
+	ese_configure(cfg, ret_config);
+	*ret_cfg = cfg;
+	return cfg_error_count(cfg) ? -EINVAL : 0;
+}

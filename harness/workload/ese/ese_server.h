@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A mailbox server of the Exchange engine: one host of the lab with its databases, the page cache
+ * they share, the sessions that load them, maintenance, and the reads that log replication asks
+ * for.
+ *
+ * Life: new -> attach (creates what is not there) -> start -> set_sessions any time -> stop
+ * (sessions end their transactions) -> detach (dirty pages written, databases clean) -> free.
+ * A callback may come from within the call.  Threading: the loop's thread.  Time and chance from
+ * the loop and the seed only.
+ *
+ * Sessions (closed loop) go round robin over the databases, each: transaction, think, next.  An
+ * open loop has arrivals instead, at the rate of the target.
+ */
+#ifndef SANLAB_HARNESS_WORKLOAD_ESE_SERVER_H
+#define SANLAB_HARNESS_WORKLOAD_ESE_SERVER_H
+
+#include <jansson.h>
+
+#include "harness/workload/ese/ese_config.h"
+#include "harness/workload/workload.h"
+
+struct ese_db;
+struct ese_server;
+
+/* The streams of a database, in this order in the workload's array. */
+enum ese_stream {
+	ESE_DB_READ,
+	ESE_DB_WRITE,
+	ESE_LOG_WRITE,
+	ESE_BDM_READ,
+	ESE_LOG_READ,
+	ESE_STREAMS,
+};
+extern const char *const ese_stream_names[ESE_STREAMS];
+
+/* Where a database is and what accounts its I/O. */
+struct ese_place {
+	const struct workload_device *database, *log; /* may be the same */
+	uint64_t log_base_bytes;		      /* of the log area on its volume */
+	struct stream *streams;			      /* ESE_STREAMS of them */
+};
+
+struct ese_server_setup {
+	const struct workload_env *env;
+	const struct ese_config *config;
+	struct workload_check *check; /* counted into */
+	const char *host;
+	const struct ese_place *places;
+	unsigned database_count;
+	double target_iops; /* of this server */
+};
+
+/* Since the server was made. */
+struct ese_server_counts {
+	uint64_t transactions; /* ended */
+	uint64_t failed;       /* ended with an error */
+	uint64_t stalls;       /* a transaction waited for a free page of the cache */
+	uint64_t log_stalls;   /* ... because the log ring was full */
+	uint64_t late;	       /* open loop: arrivals that waited for a free transaction */
+};
+
+int ese_server_new(const struct ese_server_setup *setup, struct ese_server **ret_server,
+		   struct err *err);
+struct ese_server *ese_server_free(struct ese_server *server); /* NULL is fine; returns NULL */
+
+/* Databases are created or attached, and recovered where they were not detached. */
+void ese_server_attach(struct ese_server *server, workload_fn done, void *arg);
+void ese_server_start(struct ese_server *server);
+/* No new transaction; called back when no I/O is in flight any more. */
+void ese_server_stop(struct ese_server *server, workload_fn done, void *arg);
+/* After stop: writes what is dirty and detaches. */
+void ese_server_detach(struct ese_server *server, workload_fn done, void *arg);
+double ese_server_progress(const struct ese_server *server); /* 0..1 of attach */
+
+/* Closed loop: how many sessions there are from now on; more begin at once, those too many end
+ * after their transaction. */
+void ese_server_set_sessions(struct ese_server *server, unsigned sessions);
+unsigned ese_server_sessions(const struct ese_server *server);
+
+const char *ese_server_host(const struct ese_server *server);
+double ese_server_target_iops(const struct ese_server *server);
+unsigned ese_server_database_count(const struct ese_server *server);
+struct ese_db *ese_server_database(struct ese_server *server, unsigned index);
+const struct ese_place *ese_server_place(const struct ese_server *server, unsigned index);
+/* Transactions of one database that have ended. */
+uint64_t ese_server_transactions(const struct ese_server *server, unsigned index);
+
+/* "Database Cache Size" and its bounds, all databases together. */
+uint64_t ese_server_cache_used_bytes(const struct ese_server *server);
+uint64_t ese_server_cache_min_bytes(const struct ese_server *server);
+uint64_t ese_server_cache_max_bytes(const struct ese_server *server);
+void ese_server_counts(const struct ese_server *server, struct ese_server_counts *ret_counts);
+
+/* Adds what the reports need: host, sessions, cache, mix, databases (record->exchange). */
+json_t *ese_server_describe(const struct ese_server *server);
+
+#endif

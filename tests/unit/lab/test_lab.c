@@ -318,7 +318,7 @@ static void test_reference(void **state)
 	    "\ngroup.pools[].members[].drives.count: whole number from 1 to 48, required\n",
 	    "\nhosts[].mpio.no-path: text, default queue 20s\n",
 	    "\nfaults[].path-down.path: whole number at most 63, required\n",
-	    "\nworkload: {type: exchange}: ",
+	    "\nworkload: {type: exchange, engine: streams}: ",
 	    "\nworkload.mailboxes: whole number from 1 to ",
 	    "\nworkload: {type: raw}: ",
 	};

@@ -31,7 +31,7 @@ extern const char *const stack_names[];
 
 struct run_config {
 	uint64_t warmup_ns, duration_ns;
-	uint64_t interval_ns;	 /* sample length, default 1 s */
+	uint64_t interval_ns;	 /* sample length; 0: what suits the workload, or 1 s */
 	bool verify;		 /* read the whole written set back at the end, default yes */
 	uint64_t drain_limit_ns; /* how long the last I/Os may take, default 30 s */
 };

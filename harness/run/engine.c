@@ -126,7 +126,10 @@ static void drain(struct run_engine *engine)
 
 static void end_window(struct run_engine *engine)
 {
+	loop_timer_cancel(engine->loop, &engine->phase_timer);
 	recording_sample(engine);
+	if (engine->workload->ops->window)
+		engine->workload->ops->window(engine->workload, false);
 	recording_window_end(engine);
 	drain(engine);
 }
@@ -138,9 +141,15 @@ static void begin_window(struct run_engine *engine)
 	recording_sample(engine);
 	set_phase(engine, RUN_WINDOW);
 	recording_window_begin(engine);
-	loop_timer_set(engine->loop, &engine->phase_timer, now_ns + engine->lab->run.duration_ns);
-	loop_timer_set(engine->loop, &engine->sample_timer, now_ns + engine->lab->run.interval_ns);
+	if (engine->workload->ends_itself)
+		watch(engine);
+	else
+		loop_timer_set(engine->loop, &engine->phase_timer,
+			       now_ns + engine->lab->run.duration_ns);
+	loop_timer_set(engine->loop, &engine->sample_timer, now_ns + engine->interval_ns);
 	timeline_start(engine);
+	if (engine->workload->ops->window)
+		engine->workload->ops->window(engine->workload, true);
 }
 
 static void phase_due(void *arg)
@@ -149,7 +158,9 @@ static void phase_due(void *arg)
 
 	switch (engine->phase) {
 	case RUN_WARMUP:
-		begin_window(engine);
+		engine->warmup_passed = true;
+		if (engine->warm)
+			begin_window(engine);
 		break;
 	case RUN_WINDOW:
 		end_window(engine);
@@ -169,10 +180,26 @@ static void phase_due(void *arg)
 static void sample_due(void *arg)
 {
 	struct run_engine *engine = arg;
-	uint64_t next_ns = engine->sample_timer.deadline_ns + engine->lab->run.interval_ns;
+	uint64_t next_ns = engine->sample_timer.deadline_ns + engine->interval_ns;
 
 	recording_sample(engine);
 	loop_timer_set(engine->loop, &engine->sample_timer, next_ns);
+}
+
+static void warmed(void *arg, int status)
+{
+	struct run_engine *engine = arg;
+
+	if (engine->phase != RUN_WARMUP)
+		return;
+	if (status < 0) {
+		recording_error(engine, "the warm-up failed: %s", strerror(-status));
+		loop_task_queue(engine->loop, &engine->ended);
+		return;
+	}
+	engine->warm = true;
+	if (engine->warmup_passed)
+		loop_timer_set(engine->loop, &engine->phase_timer, loop_now_ns(engine->loop));
 }
 
 static void prepared(void *arg, int status)
@@ -191,8 +218,11 @@ static void prepared(void *arg, int status)
 	set_phase(engine, RUN_WARMUP);
 	engine->sample_start_ns = now_ns;
 	engine->workload->ops->start(engine->workload);
-	loop_timer_set(engine->loop, &engine->sample_timer, now_ns + engine->lab->run.interval_ns);
+	loop_timer_set(engine->loop, &engine->sample_timer, now_ns + engine->interval_ns);
 	loop_timer_set(engine->loop, &engine->phase_timer, now_ns + engine->lab->run.warmup_ns);
+	engine->warm = !engine->workload->ops->warm_up;
+	if (!engine->warm)
+		engine->workload->ops->warm_up(engine->workload, warmed, engine);
 }
 
 static void end_early(struct run_engine *engine)
@@ -248,7 +278,8 @@ static void workload_failed(void *arg, const char *why)
 	loop_task_queue(engine->loop, &engine->ended);
 }
 
-/* Prefill and read-back have no length of their own: they must get on. */
+/* Prefill, read-back and windows that end themselves have no length of their own: they must get
+ * on. */
 static void watch_due(void *arg)
 {
 	struct run_engine *engine = arg;
@@ -263,7 +294,10 @@ static void watch_due(void *arg)
 		text_duration(limit, sizeof limit, (double)engine->lab->run.drain_limit_ns);
 		recording_error(engine, "%s made no progress for %s",
 				run_phase_names[engine->phase], limit);
-		stop_workload(engine);
+		if (engine->phase == RUN_WINDOW)
+			end_window(engine);
+		else
+			stop_workload(engine);
 		return;
 	}
 	loop_timer_set(engine->loop, &engine->watchdog, now_ns + WATCH_NS);
@@ -307,7 +341,6 @@ void run_engine_end(struct run_engine *engine)
 {
 	if (engine->phase != RUN_WINDOW)
 		return;
-	loop_timer_cancel(engine->loop, &engine->phase_timer);
 	end_window(engine);
 }
 
@@ -351,6 +384,7 @@ static int open_workload(struct run_engine *engine, struct err *err)
 	    .ended = workload_ended,
 	    .failed = workload_failed,
 	    .arg = engine,
+	    .window_ns = engine->lab->run.duration_ns,
 	};
 
 	for (unsigned i = 0; i < engine->device_count; i++) {
@@ -388,6 +422,13 @@ static int allocate(struct run_engine *engine, const struct run_device *devices)
 	return timeline_open(engine);
 }
 
+static uint64_t interval_of(const struct run_engine *engine)
+{
+	if (engine->lab->run.interval_ns)
+		return engine->lab->run.interval_ns;
+	return engine->workload->sample_ns ? engine->workload->sample_ns : NS_PER_S;
+}
+
 int run_engine_new(struct loop *loop, const struct lab *lab, const struct run_device *devices,
 		   unsigned device_count, const struct fault_ops *faults, struct event_log *events,
 		   struct run_engine **ret_engine, struct err *err)
@@ -415,6 +456,8 @@ int run_engine_new(struct loop *loop, const struct lab *lab, const struct run_de
 		r = open_workload(engine, err);
 	if (r == 0)
 		r = recording_open(engine);
+	if (r == 0)
+		engine->interval_ns = interval_of(engine);
 	if (r < 0) {
 		err_set(err, r, "cannot set up the run: %s", strerror(-r));
 		free_all(engine);

@@ -66,8 +66,11 @@ struct run_engine {
 
 	enum run_phase phase;
 	uint64_t start_ns, phase_start_ns, sample_start_ns;
+	uint64_t interval_ns; /* length of a sample */
 	struct loop_timer phase_timer, sample_timer, watchdog;
 	struct loop_task ended; /* the workload has said that it is done, or cannot go on */
+	bool warmup_passed;	/* run.warmup has */
+	bool warm;		/* the workload is */
 	double watched_progress;
 	uint64_t watched_ns;
 	bool stopping;	 /* the workload has been told to stop */

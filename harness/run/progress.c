@@ -32,8 +32,9 @@ void progress_text(const struct run_progress *progress, char *out, size_t size)
 		snprintf(bad, sizeof bad, "  %llu errors  %llu mismatches",
 			 (unsigned long long)progress->errors,
 			 (unsigned long long)progress->mismatches);
-	snprintf(out, size, "%-8s %-16s %7.0f IOPS  %9s  %u/%u paths up%s", progress->phase, step,
-		 progress->iops, mean, progress->paths_up, progress->paths, bad);
+	snprintf(out, size, "%-8s %-16s %7.0f IOPS  %9s  %u/%u paths up%s%s%s", progress->phase,
+		 step, progress->iops, mean, progress->paths_up, progress->paths, bad,
+		 progress->waits_for ? "  " : "", progress->waits_for ? progress->waits_for : "");
 }
 
 static unsigned width_of(FILE *to)

@@ -408,15 +408,14 @@ static void copy_paths(struct run_engine *engine)
 	}
 }
 
-/* What the plan's transactional IOPS are made of. */
+/* What the plan's transactional IOPS are made of; a closed loop of databases plans no rates of
+ * its streams. */
 static bool is_transactional(const struct stream *stream)
 {
-	static const char *const names[] = {"db-read", "db-write", "read", "write"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(stream->name, names[i]) == 0)
-			return stream->planned_per_s > 0;
-	return false;
+	if (strcmp(stream->name, "db-read") == 0 || strcmp(stream->name, "db-write") == 0)
+		return true;
+	return stream->planned_per_s > 0 &&
+	       (strcmp(stream->name, "read") == 0 || strcmp(stream->name, "write") == 0);
 }
 
 static void copy_streams(struct run_engine *engine)
@@ -538,11 +537,12 @@ void run_engine_progress(const struct run_engine *engine, struct run_progress *r
 	    .mean_ns = engine->last_mean_ns,
 	    .paths = engine->path_count,
 	    .mismatches = engine->mismatches,
+	    .waits_for = engine->phase == RUN_WARMUP ? engine->workload->waits_for : NULL,
 	};
 
 	if (engine->phase == RUN_WARMUP)
 		progress.phase_length_ns = run->warmup_ns;
-	else if (engine->phase == RUN_WINDOW)
+	else if (engine->phase == RUN_WINDOW && !engine->workload->ends_itself)
 		progress.phase_length_ns = run->duration_ns;
 	for (unsigned i = 0; i < engine->path_count; i++) {
 		struct mpio_path_info info;

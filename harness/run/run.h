@@ -74,6 +74,7 @@ struct run_progress {
 	double iops, mean_ns;	       /* of the last whole sample */
 	unsigned paths_up, paths;
 	uint64_t errors, mismatches;
+	const char *waits_for; /* what the warm-up waits for; NULL: nothing but time */
 };
 void run_engine_progress(const struct run_engine *engine, struct run_progress *ret_progress);
 

@@ -6,8 +6,11 @@
  * accounts each I/O to one of its streams.  Open-loop streams count latency from the intended
  * start (no coordinated omission) and the service time beside it.
  *
- * Life: open -> prepare (fill what must be there; callback) -> start -> stop (no new I/O; callback
- * when the last one has ended) -> verify (read the written set back; callback) -> free.
+ * Life: open -> prepare (fill what must be there; callback) -> start -> warm_up (what must have
+ * come about before anything is measured; callback) -> window begins -> window ends -> stop (no new
+ * I/O; callback when the last one has ended) -> verify (read the written set back; callback) ->
+ * describe -> free.  Stop may come at any time from prepare on; callbacks that wait then come no
+ * more, but those of prepare and verify do, with -ECANCELED, or with what they had reached.
  * A callback may come from within the call.  Threading: the loop's thread.  Time and chance only
  * from the loop and from `seed`.
  */
@@ -102,6 +105,7 @@ struct workload_env {
 	/* The workload cannot go on; WHY ends up in the record.  From anywhere. */
 	void (*failed)(void *arg, const char *why);
 	void *arg;
+	uint64_t window_ns; /* planned length of the measured window */
 };
 
 typedef void (*workload_fn)(void *arg, int status);
@@ -129,6 +133,12 @@ struct workload_ops {
 	 * one; NULL: anything will do. */
 	int (*check)(const void *config, const char *volume, uint64_t size_bytes,
 		     uint32_t block_bytes, struct err *err);
+	/* NULL, or called once after start: the run stays in its warm-up until DONE was called (and
+	 * run.warmup has passed).  The workload bounds how long that takes.  A negative status ends
+	 * the run; a reason given to env.failed before is the better one. */
+	void (*warm_up)(struct workload *workload, workload_fn done, void *arg);
+	/* NULL, or told that the measured window begins (streams are zeroed beside) and ends. */
+	void (*window)(struct workload *workload, bool begins);
 	/* What the reports say beside streams and checks, asked for at the end (a new reference);
 	 * NULL: nothing. */
 	json_t *(*describe)(struct workload *workload);
@@ -140,7 +150,12 @@ struct workload {
 	unsigned stream_count;
 	struct workload_plan plan;
 	struct workload_check check;
-	double progress; /* 0..1 of prepare or verify */
+	double progress; /* 0..1 of prepare or verify, and of the window when it ends itself */
+	/* The window lasts until env.ended (or until nothing gets on any more), not run.duration.
+	 */
+	bool ends_itself;
+	uint64_t sample_ns;    /* length of a sample where the lab asks for none; 0: any */
+	const char *waits_for; /* in the warm-up, for the progress line; NULL: nothing special */
 };
 
 /* The first of a type is the one without `engine`. */

@@ -55,7 +55,8 @@
  *                 "next_sessions": integer (0: none)}]
  *   },
  *   "checksum": null | {"pages", "bad", "seconds", "bytes_per_s"}, -- all databases together
- *   "log": [{"wall_ns": integer, "text": "Preparing for testing ..."}]
+ *   "log": [{"wall_ns": integer, "host": null (all servers) | "mbx1",
+ *            "text": "Preparing for testing ..."}]
  * }
  */
 #ifndef SANLAB_HARNESS_REPORT_EXCHANGE_RECORD_H

@@ -7,8 +7,9 @@
  *
  * Header, 4 KiB, big-endian, in both pages: 0 CRC32C, 4 magic "ESEH", 8 version (4), 12 state (4),
  * 16 creation UUID (16), 32 database (4), 36 flags (4), 40 seed, 48 sequence, 56 pages,
- * 64 initial pages, 72 record bytes (4), 76 fan-out (4), 80 log signature, 88 lgpos of the attach,
- * 96 clean dbtime, 104 records a leaf (4).  The shadow is written first, then the header; the valid
+ * 64 rules: initial pages, 72 record bytes (4), 76 fan-out (4), 80 children of a node (4), 84 zero
+ * (4), 88 share of full leaves in 2^-32; 96 log signature, 104 lgpos of the attach, 112 clean
+ * dbtime.  The shadow is written first, then the header; the valid
  * one with the higher sequence counts.
  *
  * A volume that reads as zeros needs nothing but the header: pages never flushed stand for their
@@ -23,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "harness/workload/ese/ese_image.h"
 #include "harness/workload/ese/ese_pager.h"
 
 /* Where everything is, in bytes from the volume's beginning. */
@@ -56,8 +58,8 @@ struct ese_file_header {
 	struct ese_identity identity;
 	bool sparse; /* created on zeros: what was never flushed reads as zeros */
 	uint64_t sequence;
-	uint64_t pages, initial_pages;
-	uint32_t record_bytes, fan_out, leaf_records; /* what initial images follow from */
+	uint64_t pages;
+	struct ese_rules_config rules; /* what initial images follow from */
 	uint64_t log_signature;
 	uint64_t attach_lgpos;
 	uint64_t clean_dbtime;
@@ -72,7 +74,6 @@ struct ese_file_config {
 	struct io_layer *layer;
 	struct ese_layout layout;
 	const struct ese_image_rules *rules;
-	struct buf_pool *pool;
 	bool content;
 	bool known_zero; /* the volume reads as zeros where nothing was written */
 	struct stream *fill_stream, *map_stream; /* may be NULL */
@@ -92,13 +93,12 @@ int ese_file_new(const struct ese_file_config *config, struct ese_file **ret_fil
 /* Nothing may be in flight.  NULL is fine; returns NULL. */
 struct ese_file *ese_file_free(struct ese_file *file);
 
-/* Makes a new, clean database of HEADER's identity, log signature and image constants (sequence,
- * state and sizes are set here), and leaves it detached. */
-void ese_file_create(struct ese_file *file, const struct ese_file_header *header, ese_file_fn done,
-		     void *arg);
+/* Makes a new, clean database and leaves it detached. */
+void ese_file_create(struct ese_file *file, const struct ese_identity *identity,
+		     uint64_t log_signature, ese_file_fn done, void *arg);
 /* Reads the header and, unless a fresh database needs none, the flush map.  -ENOENT: there is no
- * database; -EUCLEAN: both copies are damaged; -EMEDIUMTYPE: one of other sizes.  Done well, the
- * pager works, and the header says `state`: CLEAN, or DIRTY: recovery is needed
+ * database; -EUCLEAN: both copies are damaged; -EMEDIUMTYPE: one of other rules or sizes.  Done
+ * well, the pager works, and the header says `state`: CLEAN, or DIRTY: recovery is needed
  * (ese_pager_recovering first).  The header is not changed yet. */
 void ese_file_attach(struct ese_file *file, ese_file_fn done, void *arg);
 /* Marks the database dirty (in use from LGPOS on), before the first page is written. */

@@ -25,8 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/io.h"
+#include "base/loop.h"
 #include "harness/workload/ese/ese_page.h"
 #include "harness/workload/workload.h"
 
@@ -45,7 +45,11 @@ struct ese_flush_map {
 	uint64_t *dirty;  /* bitmap of map pages that differ from the volume */
 	uint64_t dirty_count;
 	uint64_t failures; /* writes that failed: their numbers are not used again soon */
+	unsigned stride;   /* from one flush number to the next: 1, but during redo, which may write
+			    * pages whose number on the volume it does not know, a longer one */
 };
+
+enum { ESE_FLUSH_STRIDE = 1, ESE_FLUSH_STRIDE_REDO = 101 };
 
 int ese_flush_map_init(struct ese_flush_map *map, const struct ese_identity *identity,
 		       uint64_t pages);
@@ -64,13 +68,20 @@ static inline bool ese_flush_map_unsure(const struct ese_flush_map *map, uint64_
 {
 	return map->unsure[page / 64] >> page % 64 & 1;
 }
+static inline bool ese_flush_map_dirty(const struct ese_flush_map *map, uint64_t map_page)
+{
+	return map->dirty[map_page / 64] >> map_page % 64 & 1;
+}
+void ese_flush_map_set_dirty(struct ese_flush_map *map, uint64_t first, uint64_t count);
+void ese_flush_map_set_clean(struct ese_flush_map *map, uint64_t first, uint64_t count);
+
 /* The number to write PAGE with now; it is unsure until the write ends well. */
 uint8_t ese_flush_map_begin(struct ese_flush_map *map, uint64_t page);
 void ese_flush_map_end(struct ese_flush_map *map, uint64_t page, uint8_t flush, bool acknowledged);
 /* What was found on the volume and is believed. */
 void ese_flush_map_adopt(struct ese_flush_map *map, uint64_t page, uint8_t flush);
 
-/* The bytes of one map page, and back: 0, or -EBADMSG, whose entries are then all UNKNOWN. */
+/* The bytes of one map page, and back: 0, or -EBADMSG: its entries are then all UNKNOWN. */
 void ese_flush_map_encode(const struct ese_flush_map *map, uint64_t map_page, void *buf);
 int ese_flush_map_decode(struct ese_flush_map *map, uint64_t map_page, const void *buf);
 
@@ -89,17 +100,15 @@ struct ese_flush_map_io {
 	/* private */
 	struct io io;
 	struct iovec iov;
-	struct buf *buf;
+	uint8_t *buf;
 	uint64_t next, first, count, submitted_ns;
-	bool all, pumping, ended;
+	bool loading, all, pumping, waiting;
 	int status;
 	void (*done)(void *arg, int status);
 	void *arg;
 };
 
-/* POOL lends one buffer of 256 KiB until ese_flush_map_io_done.  -ENOMEM. */
-int ese_flush_map_io_init(struct ese_flush_map_io *io, struct ese_flush_map *map,
-			  struct buf_pool *pool);
+int ese_flush_map_io_init(struct ese_flush_map_io *io, struct ese_flush_map *map); /* -ENOMEM */
 void ese_flush_map_io_done(struct ese_flush_map_io *io);
 /* Reads the whole map. */
 void ese_flush_map_load(struct ese_flush_map_io *io, void (*done)(void *arg, int status),

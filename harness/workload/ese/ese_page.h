@@ -3,12 +3,14 @@
  * The 32 KiB of a database page: a compact image made into bytes, bytes made into an image, and
  * whatever came back named that is not what was written.
  *
- *    0  CRC32C of the rest     28  flush number (1)      48  previous page, 56 next page
- *    4  magic "ESEP"           29  level (1)             64  entries (4)
- *    8  creation UUID (16)     30  zero (2)              68  bytes used, header included (4)
- *   24  database (4)           32  page number           72  what the last bytes of the units
- *                              40  dbtime                    were before they were stamped (8)
- *   80  directory (records) or children, then payload and fill; all fields big-endian
+ *    0  CRC32C of the rest     28  flush number (1)      48  previous page (4)
+ *    4  magic "ESEP"           29  level (1)             52  next page (4)
+ *    8  creation UUID (16)     30  slots (2)             56  base range: first (4), count (4)
+ *   24  database (4)           32  page number           64  zero (8)
+ *                              40  dbtime                72  what the last bytes of the units
+ *                                                            were before they were stamped (8)
+ *   80  leaf: directory {offset 2, bytes 2, version 4}, records {key 8, payload}
+ *       node: children beside the base range {key 8, page 8}; then fill; all fields big-endian
  *
  * The checksum begins with the identity of the place (creation, database, page number), so that a
  * page is good in one place only; what it claims to be itself tells where it came from.  The last
@@ -72,8 +74,8 @@ void ese_page_encode(const struct ese_identity *identity, uint64_t page, uint8_t
 int ese_page_check(const struct ese_identity *identity, const void *buf, uint64_t page,
 		   const struct ese_page_expect *expect, struct ese_page_found *ret_found);
 
-/* Fills IMAGE from BUF, which ese_page_check has found good and not unwritten; undoes the stamps of
- * the units in BUF.  -EBADMSG: its directory is impossible. */
+/* Fills IMAGE (initialised) from BUF, which ese_page_check has found good and not unwritten; undoes
+ * the stamps of the units in BUF.  -EBADMSG: its directory is impossible; -ENOMEM. */
 int ese_page_decode(void *buf, struct ese_image *image);
 
 #endif

@@ -14,8 +14,9 @@
  * whose last write failed, is not judged: its bit is set in `unsure` (only maintenance can meet
  * one, the cache never reads what it holds).
  *
- * Bounds: ESE_RUN_PAGES pages a request; requests beyond what the pool has buffers for wait in
- * order.  No malloc on the data path (content: none keeps images, and grows for pages written).
+ * Bounds: ESE_RUN_PAGES pages a request; ESE_PAGER_WRITES writes in flight, which the caller keeps
+ * to; reads beyond ESE_PAGER_READS wait in order.  No malloc on the data path (content: none keeps
+ * images, and grows for pages written).
  * Threading: the loop's thread.  `done` may be called from within the call.
  */
 #ifndef SANLAB_HARNESS_WORKLOAD_ESE_PAGER_H
@@ -31,7 +32,11 @@
 #include "harness/workload/ese/ese_page.h"
 #include "harness/workload/workload.h"
 
-enum { ESE_RUN_PAGES = 8 }; /* 256 KiB */
+enum {
+	ESE_RUN_PAGES = 8, /* 256 KiB */
+	ESE_PAGER_READS = 256,
+	ESE_PAGER_WRITES = 64,
+};
 
 struct ese_image_rules; /* ese_image.h: what initial images follow from */
 
@@ -43,8 +48,12 @@ struct ese_page_io {
 	uint64_t first;
 	unsigned count;
 	/* Read: filled for each page that is neither bad nor unsure; NULL: verified, not wanted.
-	 * Write: what to write; it may change as soon as ese_pager_write has returned. */
+	 * Write: what to write; it may change as soon as ese_pager_write has returned.  One write
+	 * of a page at a time. */
 	struct ese_image *images[ESE_RUN_PAGES];
+	/* Write, bit i: page first + i has not changed since it was read or written (it only joins
+	 * two others): it keeps its flush number, as no checkpoint waits for it. */
+	uint32_t clean;
 	struct stream *stream; /* accounts it; may be NULL */
 	uint64_t intended_ns;  /* when it was due; 0: now */
 	void (*done)(struct ese_page_io *pio);
@@ -69,7 +78,6 @@ struct ese_pager_config {
 	struct ese_identity identity;
 	uint64_t pages; /* of the file, its header included */
 	const struct ese_image_rules *rules;
-	struct buf_pool *pool;	/* may be shared by several pagers of the loop */
 	bool content;		/* verified */
 	bool unwritten_is_zero; /* else pages beyond what was written at creation are not judged */
 	bool fua;
@@ -99,7 +107,7 @@ struct ese_pager_counters {
 	uint64_t errors;   /* I/Os that failed */
 	uint64_t verified; /* pages judged good */
 	uint64_t unsure;   /* pages read and not judged */
-	uint64_t waits;	   /* requests that waited for a buffer */
+	uint64_t waits;	   /* reads that waited for others to end */
 };
 const struct ese_pager_counters *ese_pager_counters(const struct ese_pager *pager);
 

@@ -43,6 +43,8 @@ static const struct cli_option options[] = {
     {"warmup", "DURATION", "time before it, default 500ms", OPTION_TEXT, FIELD(warmup), CLI_BENCH},
     {"policy", "NAME", "path policy when several URLs are given, default round-robin", OPTION_TEXT,
      FIELD(policy), CLI_BENCH},
+    {"virtual", NULL, "everything in this process, in virtual time: hours in seconds", OPTION_FLAG,
+     FIELD(virtual_time), CLI_VIRTUAL},
     {"json", NULL, "print the answer as one JSON document", OPTION_FLAG, FIELD(json), CLI_JSON},
     {"reference", NULL, "print every key of the lab file with its meaning and default", OPTION_FLAG,
      FIELD(reference), CLI_REFERENCE},

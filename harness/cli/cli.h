@@ -17,7 +17,7 @@ struct cli_args {
 	const char *out_dir, *control;
 	const char *op, *block_size, *queue_depth, *threads, *time, *warmup, *policy, *pattern,
 	    *read_share;
-	bool quiet, verbose, json, reference, no_progress;
+	bool quiet, verbose, json, reference, no_progress, virtual_time;
 	char **words; /* what is no option */
 	int word_count;
 };
@@ -30,6 +30,7 @@ enum cli_option_bit {
 	CLI_JSON = 1 << 4,
 	CLI_REFERENCE = 1 << 5,
 	CLI_PROGRESS = 1 << 6,
+	CLI_VIRTUAL = 1 << 7,
 };
 
 struct cli_verb {

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "harness/cli/cli.h"
 #include "harness/run/run.h"
+#include "harness/sim/run_virtual.h"
 
 int cmd_run(const struct cli_args *args)
 {
@@ -26,7 +27,9 @@ int cmd_run(const struct cli_args *args)
 		lab_free(lab);
 		return EXIT_USAGE;
 	}
-	code = run_lab(lab, args->words[0], args->sets, args->set_count, &options);
+	code = args->virtual_time
+		   ? run_virtual(lab, &options)
+		   : run_lab(lab, args->words[0], args->sets, args->set_count, &options);
 	lab_free(lab);
 	return code;
 }

@@ -39,6 +39,29 @@ static const struct volume_config *find_volume(const struct lab *lab, const char
 	return NULL;
 }
 
+bool lab_volume_is_fresh(const struct lab *lab, const char *volume)
+{
+	const struct volume_config *volumes = lab->group.volumes.items;
+	const struct pool_config *pools = lab->group.pools.items;
+	const char *pool = NULL;
+	bool fresh = false;
+
+	for (size_t i = 0; i < lab->group.volumes.count; i++)
+		if (strcmp(volumes[i].name, volume) == 0)
+			pool = volumes[i].pool;
+	for (size_t i = 0; pool && i < lab->group.pools.count; i++) {
+		const struct member_config *members = pools[i].members.items;
+
+		if (strcmp(pools[i].name, pool) != 0)
+			continue;
+		fresh = pools[i].members.count > 0;
+		for (size_t m = 0; m < pools[i].members.count; m++)
+			fresh = fresh && members[m].store_kind &&
+				strcmp(members[m].store_kind, "file") != 0;
+	}
+	return fresh;
+}
+
 static int add_path(struct lab_path *paths, int count, const char *portal, const char *url,
 		    int member)
 {

@@ -36,6 +36,18 @@ struct run_config {
 	uint64_t drain_limit_ns; /* how long the last I/Os may take, default 30 s */
 };
 
+/* What `sanlab run --virtual` puts between hosts and volumes; real runs have real networks. */
+enum virtual_network {
+	VIRTUAL_LINKS, /* a simulated link for each host and portal, iSCSI and MPIO over it */
+	VIRTUAL_NONE,  /* nothing: the hosts' devices are the volumes themselves */
+};
+extern const char *const virtual_network_names[];
+struct virtual_config {
+	int network;
+	uint64_t delay_ns, jitter_ns; /* of a link, one way */
+	uint64_t rate_bytes_per_s;    /* 0: unlimited */
+};
+
 /* Fault timeline: `- {at: 10s, path-down: {host: mbx1, path: 2}, for: 5s}`; `at` counts from the
  * start of the measured window.  `every` and `times` repeat an entry; `random` stands for many.
  * Faults of paths work against any target (a relay in this process carries them out where the
@@ -142,6 +154,7 @@ struct lab {
 	struct cfg_list hosts;	   /* struct host_config */
 	struct cfg_raw workload;
 	struct run_config run;
+	struct virtual_config virtual_run;
 	struct cfg_list faults; /* struct fault_config */
 	struct cfg_list expect; /* struct expect_config */
 	/* filled by lab_load */
@@ -186,6 +199,9 @@ bool lab_fault_hits(const struct lab *lab, const struct fault_config *fault, con
 const struct host_config *lab_find_host(const struct lab *lab, const char *name);
 /* The host's devices, volumes first, then luns: NULL beyond the end. */
 const char *lab_host_volume(const struct host_config *host, size_t index);
+/* Never-written parts of a group's VOLUME read as zeros: nothing is older than this run, because no
+ * member that may hold a part of it has a store that lasts. */
+bool lab_volume_is_fresh(const struct lab *lab, const char *volume);
 
 /* The effective configuration as YAML. */
 int lab_emit(const struct lab *lab, FILE *to);

@@ -52,6 +52,27 @@ static const struct cfg_field run_fields[] = {
 #undef THIS
 static const struct cfg_schema run_schema = SCHEMA("run", struct run_config, run_fields);
 
+/* ---- virtual time ---- */
+
+const char *const virtual_network_names[] = {
+    [VIRTUAL_LINKS] = "links", [VIRTUAL_NONE] = "none", NULL};
+
+#define THIS virtual_config
+static const struct cfg_field virtual_fields[] = {
+    {"network", CFG_ENUM, AT(network), .preset = "links", .names = virtual_network_names,
+     .help = "links: iSCSI and multipath over simulated links; none: the hosts' devices are the "
+	     "volumes themselves, which is several times faster to compute"},
+    {"delay", CFG_DURATION, AT(delay_ns), .preset = "25us", .min = 1e3, .max = 10e9,
+     .help = "of a link, one way; with network: none an I/O takes at least twice as long"},
+    {"jitter", CFG_DURATION, AT(jitter_ns), .preset = "0s", .max = 10e9,
+     .help = "of a link, on top of delay: anything up to this"},
+    {"rate", CFG_SIZE, AT(rate_bytes_per_s), .preset = "1250MB", .min = 1000, .max = 1e12,
+     .help = "bytes a second of a link, each way; 1250MB is 10 Gbit/s"},
+};
+#undef THIS
+static const struct cfg_schema virtual_schema =
+    SCHEMA("virtual", struct virtual_config, virtual_fields);
+
 /* ---- expectations ---- */
 
 #define THIS expect_config
@@ -107,6 +128,8 @@ static const struct cfg_field lab_fields[] = {
      .help = "who does the I/O; left out: the lab is for `sanlab target` only"},
     {"workload", CFG_UNION, AT(workload), .help = "what the hosts do, {type: NAME, ...}"},
     {"run", CFG_STRUCT, AT(run), .sub = &run_schema, .help = "how long and how it is sampled"},
+    {"virtual", CFG_STRUCT, AT(virtual_run), .sub = &virtual_schema,
+     .help = "what `sanlab run --virtual` simulates beside the array; real runs ignore it"},
     {"faults", CFG_LIST, AT(faults), .sub = &fault_schema,
      .help = "timeline of faults, one kind each"},
     {"expect", CFG_LIST, AT(expect), .sub = &expect_schema,

@@ -393,8 +393,9 @@ static int open_workload(struct run_engine *engine, struct err *err)
 		engine->workload_devices[i] = (struct workload_device){
 		    .host = device->host,
 		    .volume = device->volume,
-		    .layer = mpio_layer(device->mpio),
-		    .block_bytes = mpio_block_bytes(device->mpio),
+		    .layer = run_layer(device),
+		    .block_bytes =
+			device->mpio ? mpio_block_bytes(device->mpio) : device->block_bytes,
 		    .known_zero = device->known_zero,
 		};
 	}
@@ -407,7 +408,7 @@ static int allocate(struct run_engine *engine, const struct run_device *devices)
 	unsigned count = engine->device_count;
 
 	for (unsigned i = 0; i < count; i++)
-		engine->path_count += mpio_path_count(devices[i].mpio);
+		engine->path_count += run_path_count(&devices[i]);
 	engine->devices = calloc(count + 1, sizeof *engine->devices);
 	engine->links = calloc(count + 1, sizeof *engine->links);
 	engine->workload_devices = calloc(count + 1, sizeof *engine->workload_devices);
@@ -464,6 +465,8 @@ int run_engine_new(struct loop *loop, const struct lab *lab, const struct run_de
 		return r;
 	}
 	for (unsigned i = 0; i < device_count; i++) {
+		if (!devices[i].mpio)
+			continue;
 		mpio_on_event(devices[i].mpio, recording_path_event, &engine->links[i]);
 		mpio_on_track(devices[i].mpio, failover_track, &engine->links[i]);
 	}
@@ -481,6 +484,8 @@ struct run_engine *run_engine_free(struct run_engine *engine)
 	loop_task_cancel(engine->loop, &engine->ended);
 	timeline_close(engine);
 	for (unsigned i = 0; i < engine->device_count; i++) {
+		if (!engine->devices[i].mpio)
+			continue;
 		mpio_on_event(engine->devices[i].mpio, NULL, NULL);
 		mpio_on_track(engine->devices[i].mpio, NULL, NULL);
 	}

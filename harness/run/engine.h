@@ -86,6 +86,16 @@ struct run_engine {
 	void *judge_arg;
 };
 
+static inline unsigned run_path_count(const struct run_device *device)
+{
+	return device->mpio ? mpio_path_count(device->mpio) : 0;
+}
+
+static inline struct io_layer *run_layer(const struct run_device *device)
+{
+	return device->mpio ? mpio_layer(device->mpio) : device->layer;
+}
+
 static inline uint64_t run_at(const struct run_engine *engine)
 {
 	return loop_now_ns(engine->loop) - engine->start_ns;

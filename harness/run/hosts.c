@@ -111,31 +111,6 @@ static int add_group_path(struct maker *maker, const char *volume, struct mpio *
 	return add_path(maker->loop, mpio, &path, err);
 }
 
-/* Never-written parts of a volume read as zeros when nothing is older than this run: when every
- * member that may hold a part of it has its store in memory. */
-static bool is_fresh(const struct lab *lab, const char *volume)
-{
-	const struct volume_config *volumes = lab->group.volumes.items;
-	const struct pool_config *pools = lab->group.pools.items;
-	const char *pool = NULL;
-	bool fresh = false;
-
-	for (size_t i = 0; i < lab->group.volumes.count; i++)
-		if (strcmp(volumes[i].name, volume) == 0)
-			pool = volumes[i].pool;
-	for (size_t i = 0; pool && i < lab->group.pools.count; i++) {
-		const struct member_config *members = pools[i].members.items;
-
-		if (strcmp(pools[i].name, pool) != 0)
-			continue;
-		fresh = pools[i].members.count > 0;
-		for (size_t m = 0; m < pools[i].members.count; m++)
-			fresh = fresh && members[m].store_kind &&
-				strcmp(members[m].store_kind, "memory") == 0;
-	}
-	return fresh;
-}
-
 static int add_device(struct maker *maker, const char *volume, struct err *err)
 {
 	const struct host_config *host = maker->host;
@@ -156,7 +131,7 @@ static int add_device(struct maker *maker, const char *volume, struct err *err)
 	mpio_share_loads(device->mpio, maker->hosts->loads[maker->hosts->load_count - 1]);
 	device->host = host->name;
 	device->volume = volume;
-	device->known_zero = maker->lab->has_group && is_fresh(maker->lab, volume);
+	device->known_zero = maker->lab->has_group && lab_volume_is_fresh(maker->lab, volume);
 	count = lab_paths_of(maker->lab, host, volume, paths);
 	if (count <= 0)
 		return err_set(err, count < 0 ? count : -ENOENT, "%s has no paths", name);

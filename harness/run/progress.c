@@ -46,9 +46,8 @@ static unsigned width_of(FILE *to)
 	return 79;
 }
 
-static void draw(void *arg)
+void progress_draw(struct progress_line *line)
 {
-	struct progress_line *line = arg;
 	struct run_progress progress;
 	char text[200];
 
@@ -57,6 +56,13 @@ static void draw(void *arg)
 	fprintf(line->to, "\r%.*s\033[K", (int)width_of(line->to), text);
 	fflush(line->to);
 	line->drawn = true;
+}
+
+static void draw(void *arg)
+{
+	struct progress_line *line = arg;
+
+	progress_draw(line);
 	loop_timer_set(line->loop, &line->timer, loop_now_ns(line->loop) + DRAW_NS);
 }
 

@@ -17,6 +17,8 @@ struct progress_line {
 	bool drawn;
 };
 
+/* Draws once, now: for loops whose time is not that of who looks on. */
+void progress_draw(struct progress_line *line);
 /* Draws four times a second from now on. */
 void progress_start(struct progress_line *line, struct loop *loop, const struct run_engine *engine,
 		    FILE *to);

@@ -63,7 +63,7 @@ static int add_paths(struct run_engine *engine)
 		const struct run_device *device = &engine->devices[d];
 
 		engine->links[d] = (struct run_device_link){engine, d, count};
-		for (unsigned p = 0; p < mpio_path_count(device->mpio); p++) {
+		for (unsigned p = 0; p < run_path_count(device); p++) {
 			struct record_path *to = record_add_path(engine->record);
 			struct mpio_path_info info;
 
@@ -105,7 +105,7 @@ static json_t *devices_json(const struct run_engine *engine)
 		const struct run_device *device = &engine->devices[d];
 		json_t *paths = json_array();
 
-		for (unsigned p = 0; p < mpio_path_count(device->mpio); p++) {
+		for (unsigned p = 0; p < run_path_count(device); p++) {
 			struct mpio_path_info info;
 
 			mpio_path_info(device->mpio, p, &info);
@@ -113,11 +113,10 @@ static json_t *devices_json(const struct run_engine *engine)
 							       "state",
 							       mpio_path_state_names[info.state]));
 		}
-		json_array_append_new(devices,
-				      json_pack("{s:s, s:s, s:o, s:o}", "host", device->host,
-						"volume", device->volume, "size_bytes",
-						number(mpio_layer(device->mpio)->size_bytes),
-						"paths", paths));
+		json_array_append_new(
+		    devices, json_pack("{s:s, s:s, s:o, s:o}", "host", device->host, "volume",
+				       device->volume, "size_bytes",
+				       number(run_layer(device)->size_bytes), "paths", paths));
 	}
 	return devices;
 }
@@ -359,7 +358,8 @@ void recording_window_begin(struct run_engine *engine)
 		path->sampled_ios = 0;
 	}
 	for (unsigned d = 0; d < engine->device_count; d++)
-		mpio_ledger_reset(engine->devices[d].mpio);
+		if (engine->devices[d].mpio)
+			mpio_ledger_reset(engine->devices[d].mpio);
 	workload_reset_counters(engine->workload);
 	for (unsigned i = 0; i < engine->workload->stream_count; i++) {
 		struct stream *stream = &engine->workload->streams[i];
@@ -392,7 +392,7 @@ static void copy_paths(struct run_engine *engine)
 
 	for (unsigned d = 0; d < engine->device_count; d++) {
 		unsigned first = engine->links[d].first_path;
-		unsigned count = mpio_path_count(engine->devices[d].mpio);
+		unsigned count = run_path_count(&engine->devices[d]);
 		uint64_t ios = 0;
 
 		for (unsigned i = first; i < first + count; i++) {

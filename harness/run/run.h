@@ -22,7 +22,9 @@
  * is its size known.  The engine takes its events (mpio_on_event) until run_engine_free. */
 struct run_device {
 	const char *host, *volume;
-	struct mpio *mpio;
+	struct mpio *mpio; /* NULL: no paths, I/O goes to `layer` (only in simulations) */
+	struct io_layer *layer;
+	uint32_t block_bytes; /* of `layer` */
 	bool known_zero;
 };
 

@@ -18,6 +18,7 @@
 #include "harness/run/hosts.h"
 #include "harness/run/ledger_check.h"
 #include "harness/run/observer.h"
+#include "harness/run/outcome.h"
 #include "harness/run/progress.h"
 #include "harness/run/real_faults.h"
 #include "harness/run/run.h"
@@ -220,19 +221,6 @@ static int set_up(struct lab_run *run, const char *lab_file, const char *const *
 
 /* ---- the end ---- */
 
-static char *effective_config(const struct lab *lab)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *to = open_memstream(&text, &size);
-
-	if (!to)
-		return NULL;
-	lab_emit(lab, to);
-	fclose(to);
-	return text;
-}
-
 /* What the target has counted, against what we have. */
 static void ask_target(void *arg, struct record *record)
 {
@@ -281,20 +269,6 @@ static void describe_environment(struct record *record)
 	json_object_set_new(record->environment, "process", usage_json(&usage));
 }
 
-static int report(struct lab_run *run, struct record *record)
-{
-	struct err err = {0};
-	int code = record_passed(record) ? EXIT_PASS : EXIT_EXPECTATION;
-
-	if (!run->options->quiet)
-		report_show(record);
-	if (run->options->out_dir && report_write_all(record, run->options->out_dir, &err) < 0) {
-		err_print(&err);
-		return EXIT_ENVIRONMENT;
-	}
-	return code;
-}
-
 static void engine_finished(void *arg)
 {
 	struct lab_run *run = arg;
@@ -320,10 +294,10 @@ static int run_engine_to_end(struct lab_run *run)
 		return run->aborted ? EXIT_EXPECTATION : EXIT_INTERNAL;
 	}
 	record = run_engine_record(run->engine);
-	record->config_yaml = effective_config(run->lab);
+	record->config_yaml = outcome_config(run->lab);
 	describe_environment(record);
 	stop_target(run, record);
-	return report(run, record);
+	return outcome_report(record, run->options);
 }
 
 static void tear_down(struct lab_run *run)

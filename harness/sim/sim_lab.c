@@ -10,10 +10,11 @@
 
 #include "base/bytes.h"
 #include "base/rng.h"
-#include "harness/run/run.h"
-#include "harness/sim/sim_array.h"
+#include "harness/run/fault_command.h"
+#include "harness/sim/direct.h"
+#include "harness/workload/foreign.h"
 #include "initiator/mpio/host_load.h"
-#include "target/target.h"
+#include "target/control/control.h"
 
 /* Long enough for any login over the links a test thinks of. */
 #define SETTLE_NS (30 * NS_PER_S)
@@ -37,7 +38,6 @@ struct sim_lab {
 	unsigned device_count, devices_waited;
 	int start_status;
 	char start_why[200];
-	struct event_log *events;
 	struct run_engine *engine;
 };
 
@@ -119,26 +119,49 @@ static int add_paths(struct sim_lab *sim, const struct host_config *host, const 
 	return 0;
 }
 
+static int connect_links(struct sim_lab *sim, const struct host_config *host,
+			 struct host_load *loads, struct run_device *device)
+{
+	struct mpio_config config;
+	int r;
+
+	mpio_config_for(&host->mpio, device->volume, &config);
+	r = mpio_new(sim->loop, &config, device->volume,
+		     sim->lab->seed ^ rng_stream_of(device->volume), &device->mpio);
+	if (r)
+		return r;
+	mpio_share_loads(device->mpio, loads);
+	return add_paths(sim, host, device->volume, device->mpio);
+}
+
+static int connect_directly(struct sim_lab *sim, struct run_device *device)
+{
+	struct volume *volume = group_find_volume(target_group(sim->target), device->volume);
+
+	if (!volume)
+		return -ENOENT;
+	device->block_bytes = volume_block_bytes(volume);
+	return sim_direct_new(sim->loop, volume_layer(volume), 2 * sim->options.link.delay_ns,
+			      &device->layer);
+}
+
 static int add_device(struct sim_lab *sim, const struct host_config *host, const char *volume,
 		      struct host_load *loads)
 {
-	struct run_device *grown =
+	struct run_device *device =
 	    realloc(sim->devices, (sim->device_count + 1) * sizeof(*sim->devices));
-	struct mpio_config config;
-	struct mpio *mpio;
-	int r;
 
-	if (!grown)
+	if (!device)
 		return -ENOMEM;
-	sim->devices = grown;
-	mpio_config_for(&host->mpio, volume, &config);
-	r = mpio_new(sim->loop, &config, volume, sim->lab->seed ^ rng_stream_of(volume), &mpio);
-	if (r)
-		return r;
-	mpio_share_loads(mpio, loads);
-	grown[sim->device_count++] = (struct run_device){
-	    .host = host->name, .volume = volume, .mpio = mpio, .known_zero = true};
-	return add_paths(sim, host, volume, mpio);
+	sim->devices = device;
+	device += sim->device_count++;
+	*device = (struct run_device){
+	    .host = host->name,
+	    .volume = volume,
+	    .known_zero = lab_volume_is_fresh(sim->lab, volume),
+	};
+	return sim->options.network == VIRTUAL_NONE ? connect_directly(sim, device)
+						    : connect_links(sim, host, loads, device);
 }
 
 static int build(struct sim_lab *sim, struct err *err)
@@ -163,6 +186,39 @@ static int build(struct sim_lab *sim, struct err *err)
 }
 
 /* ---- faults: links instead of portals ---- */
+
+static bool is_of_links(const struct fault_config *fault)
+{
+	return fault->kind <= FAULT_ALL_PATHS_DOWN || fault_is_of_network(fault->kind);
+}
+
+static bool can_simulate(const struct fault_config *fault, int network)
+{
+	if (is_of_links(fault))
+		return network == VIRTUAL_LINKS && !fault->above_bytes && fault->loss <= 0 &&
+		       fault->kind != FAULT_DIGEST_CORRUPTION;
+	if (!fault_has_command(fault->kind))
+		return false;
+	/* Without a network nothing comes through controllers and ports. */
+	return network == VIRTUAL_LINKS || fault_has_drive(fault->kind) ||
+	       fault->kind == FAULT_BATTERY_LOST || fault->kind == FAULT_SCRUB;
+}
+
+/* The target's own commands, without the socket. */
+static int command_target(struct sim_lab *sim, const struct fault_config *fault, bool begin,
+			  struct err *err)
+{
+	json_t *request = fault_command(fault, begin);
+	json_t *answer = control_execute(sim->loop, sim->target, request);
+	int r = json_is_true(json_object_get(answer, "ok")) ? 0 : -EREMOTEIO;
+	const char *why = json_string_value(json_object_get(answer, "error"));
+
+	if (r)
+		err_set(err, r, "%s", why ? why : "the target refuses the fault");
+	json_decref(answer);
+	json_decref(request);
+	return r;
+}
 
 /* A link is a host's and a portal's: all its sessions share what happens to one. */
 static bool hits(const struct sim_lab *sim, const struct fault_config *fault,
@@ -209,10 +265,8 @@ static int apply_fault(void *arg, const struct fault_config *fault, bool begin, 
 	struct sim_lab *sim = arg;
 	unsigned hit = 0;
 
-	if (fault->kind > FAULT_ALL_PATHS_DOWN && !fault_is_of_network(fault->kind))
-		return sim_array_apply(sim->target, fault, begin, err);
-	if (fault->above_bytes || fault->loss > 0 || fault->kind == FAULT_DIGEST_CORRUPTION)
-		return err_set(err, -ENOTSUP, "the simulation has no fault of that kind");
+	if (!is_of_links(fault))
+		return command_target(sim, fault, begin, err);
 	for (size_t i = 0; i < sim->link_count; i++) {
 		const struct lab_link *one = &sim->links[i];
 
@@ -245,9 +299,11 @@ static void device_ready(void *arg, int status, const char *why)
 
 static int connect_devices(struct sim_lab *sim, struct err *err)
 {
-	sim->devices_waited = sim->device_count;
 	for (unsigned i = 0; i < sim->device_count; i++)
-		mpio_start(sim->devices[i].mpio, SETTLE_NS, device_ready, sim);
+		sim->devices_waited += sim->devices[i].mpio != NULL;
+	for (unsigned i = 0; i < sim->device_count; i++)
+		if (sim->devices[i].mpio)
+			mpio_start(sim->devices[i].mpio, SETTLE_NS, device_ready, sim);
 	while (sim->devices_waited) {
 		int r = loop_run(sim->loop);
 
@@ -259,55 +315,151 @@ static int connect_devices(struct sim_lab *sim, struct err *err)
 	return 0;
 }
 
-static int run(struct sim_lab *sim, struct err *err)
+static int check_faults(const struct lab *lab, int network, struct err *err)
 {
-	struct fault_ops faults = {.apply = apply_fault, .arg = sim};
-	int r = connect_devices(sim, err);
+	for (size_t i = 0; i < lab->timeline_count; i++) {
+		const struct fault_config *fault = lab->timeline[i].fault;
 
-	if (!r)
-		r = event_log_open(sim->options.out_dir, &sim->events, err);
-	if (!r)
-		r = run_engine_new(sim->loop, sim->lab, sim->devices, sim->device_count, &faults,
-				   sim->events, &sim->engine, err);
+		if (can_simulate(fault, network))
+			continue;
+		err_set(err, -EINVAL, "virtual time has no fault %s%s",
+			fault_kind_names[fault->kind],
+			network == VIRTUAL_NONE ? " without a network" : " of this kind");
+		if (network == VIRTUAL_NONE && can_simulate(fault, VIRTUAL_LINKS))
+			err_hint(err, "with --set virtual.network=links it has");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int sim_lab_check(const struct lab *lab, int network, struct err *err)
+{
+	if (!lab_can_run(lab, err))
+		return -EINVAL;
+	if (lab->workload_ops == &foreign_workload_ops)
+		return err_set(err, -EINVAL, "nobody else comes to a target in virtual time");
+	if (!lab->has_group) {
+		err_set(err, -EINVAL, "in virtual time there are only arrays of the lab's own");
+		err_hint(err, "give the lab a group, and its hosts `volumes` instead of `luns`");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < lab->hosts.count; i++) {
+		const struct host_config *host = &((const struct host_config *)lab->hosts.items)[i];
+
+		if (host->luns.count)
+			return err_set(err, -EINVAL,
+				       "host '%s' has luns of its own: none of them "
+				       "is there in virtual time",
+				       host->name);
+	}
+	if (network == VIRTUAL_LINKS && lab->group.chap.secrets)
+		return err_set(err, -ENOTSUP,
+			       "simulated links know no CHAP: leave out group.chap, "
+			       "or --set virtual.network=none");
+	return check_faults(lab, network, err);
+}
+
+int sim_lab_new(const struct lab *lab, const struct sim_lab_options *options,
+		struct sim_lab **ret_sim, struct err *err)
+{
+	struct sim_lab *sim;
+	int r = sim_lab_check(lab, options->network, err);
+
 	if (r)
 		return r;
-	run_engine_start(sim->engine, stop_loop, sim->loop);
-	r = loop_run(sim->loop);
-	if (!r && sim->options.out_dir)
-		r = report_write_all(run_engine_record(sim->engine), sim->options.out_dir, err);
+	sim = calloc(1, sizeof *sim);
+	if (!sim) {
+		err_set(err, -ENOMEM, "no memory for the lab");
+		return -ENOMEM;
+	}
+	sim->lab = lab;
+	sim->options = *options;
+	r = build(sim, err);
+	if (!r)
+		r = connect_devices(sim, err);
+	if (r) {
+		err_set(err, r, "cannot build the lab: %s", strerror(-r));
+		sim_lab_free(sim);
+		return r;
+	}
+	*ret_sim = sim;
+	return 0;
+}
+
+int sim_lab_open(struct sim_lab *sim, struct event_log *events, struct run_engine **ret_engine,
+		 struct err *err)
+{
+	struct fault_ops faults = {.apply = apply_fault, .arg = sim};
+	int r = run_engine_new(sim->loop, sim->lab, sim->devices, sim->device_count, &faults,
+			       events, &sim->engine, err);
+
+	if (!r)
+		*ret_engine = sim->engine;
 	return r;
 }
 
-static void tear_down(struct sim_lab *sim)
+struct loop *sim_lab_loop(struct sim_lab *sim)
 {
+	return sim->loop;
+}
+
+struct target *sim_lab_target(struct sim_lab *sim)
+{
+	return sim->target;
+}
+
+struct sim_lab *sim_lab_free(struct sim_lab *sim)
+{
+	if (!sim)
+		return NULL;
 	run_engine_free(sim->engine);
 	for (unsigned i = 0; i < sim->device_count; i++)
 		mpio_free(sim->devices[i].mpio);
-	event_log_close(sim->events);
 	for (size_t i = 0; i < sim->link_count; i++)
 		sim_link_free(sim->links[i].link);
+	/* It ends what is still in flight. */
 	target_stop(sim->target);
+	for (unsigned i = 0; i < sim->device_count; i++)
+		sim_direct_free(sim->devices[i].layer);
 	loop_free(sim->loop);
 	for (size_t i = 0; sim->loads && i < sim->lab->hosts.count; i++)
 		host_load_free(sim->loads[i]);
 	free(sim->loads);
 	free(sim->links);
 	free(sim->devices);
+	free(sim);
+	return NULL;
+}
+
+static int run(struct sim_lab *sim, struct event_log *events, struct err *err)
+{
+	struct run_engine *engine;
+	int r = sim_lab_open(sim, events, &engine, err);
+
+	if (r)
+		return r;
+	run_engine_start(engine, stop_loop, sim->loop);
+	r = loop_run(sim->loop);
+	if (!r && sim->options.out_dir)
+		r = report_write_all(run_engine_record(engine), sim->options.out_dir, err);
+	return r;
 }
 
 int sim_lab_run(const struct lab *lab, const struct sim_lab_options *options,
 		struct record **ret_record, struct err *err)
 {
-	struct sim_lab sim = {.lab = lab, .options = *options};
-	int r;
+	struct event_log *events = NULL;
+	struct sim_lab *sim;
+	int r = sim_lab_new(lab, options, &sim, err);
 
-	if (!lab->has_group || !lab_can_run(lab, err))
-		return err_set(err, -EINVAL, "a simulated lab needs a group, hosts and a workload");
-	r = build(&sim, err);
+	if (r)
+		return r;
+	r = event_log_open(options->out_dir, &events, err);
 	if (!r)
-		r = run(&sim, err);
+		r = run(sim, events, err);
 	if (!r)
-		*ret_record = run_engine_take_record(sim.engine);
-	tear_down(&sim);
+		*ret_record = run_engine_take_record(sim->engine);
+	sim_lab_free(sim);
+	event_log_close(events);
 	return r;
 }

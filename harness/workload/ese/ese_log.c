@@ -43,6 +43,56 @@ static struct ese_log_waiter *waiters_take(struct ese_log_waiters *list)
 	return waiter;
 }
 
+/* ---- room ---- */
+
+/* Where the stream will stand after SIZE more bytes. */
+static uint64_t end_of(uint64_t tip, uint32_t size)
+{
+	enum { PAYLOAD = ESE_SEGMENT_BYTES - ESE_SEGMENT_HEADER_BYTES };
+	uint32_t off = (uint32_t)(tip % ESE_SEGMENT_BYTES);
+	uint32_t room = off ? ESE_SEGMENT_BYTES - off : 0;
+
+	if (size <= room)
+		return tip + size;
+	size -= room;
+	tip += room;
+	tip += (uint64_t)(size / PAYLOAD) * ESE_SEGMENT_BYTES;
+	return size % PAYLOAD ? tip + ESE_SEGMENT_HEADER_BYTES + size % PAYLOAD : tip;
+}
+
+/* ... when its last segment is padded. */
+static uint64_t end_after(const struct ese_log *log, uint32_t size)
+{
+	return round_up_u64(end_of(log->tip, size), ESE_SEGMENT_BYTES);
+}
+
+uint64_t ese_log_oldest_needed(const struct ese_log *log)
+{
+	uint64_t oldest = log->needed;
+
+	for (unsigned i = 0; i < ESE_LOG_HOLDERS; i++)
+		oldest = MIN_OF(oldest, log->held[i]);
+	return oldest / ESE_LOG_FILE_BYTES * ESE_LOG_FILE_BYTES;
+}
+
+static bool ring_has_room(const struct ese_log *log, uint64_t end)
+{
+	return end <=
+	       ese_log_oldest_needed(log) + (uint64_t)log->config.area.files * ESE_LOG_FILE_BYTES;
+}
+
+bool ese_log_short_of_room(const struct ese_log *log)
+{
+	return !ring_has_room(log, end_after(log, ESE_RECORD_MAX));
+}
+
+static bool has_room(const struct ese_log *log, uint64_t end)
+{
+	return ring_has_room(log, end) && end - log->flushed <= log->config.buffer_bytes;
+}
+
+/* ---- who waits ---- */
+
 /* The commits that UP_TO covers, in order. */
 static void tell_commits(struct ese_log *log, uint64_t up_to, int status)
 {
@@ -62,31 +112,31 @@ static void tell_commits(struct ese_log *log, uint64_t up_to, int status)
 	}
 }
 
-/* Those who wait now; who finds no room waits again, behind all others. */
+/* Those who wait now, when any record has room; who finds none after all waits again, behind all
+ * others. */
 static void tell_room(struct ese_log *log, int status)
 {
-	struct ese_log_waiters told = log->room;
-	struct ese_log_waiter *waiter;
+	struct ese_log_waiter *waiter = log->room.first;
+	unsigned count = 0;
 
-	if (!told.first)
+	if (!waiter || (status == 0 && !has_room(log, end_after(log, ESE_RECORD_MAX))))
 		return;
-	waiters_init(&log->room);
-	while ((waiter = waiters_take(&told)))
+	for (; waiter; waiter = waiter->next)
+		count++;
+	for (; count && (waiter = waiters_take(&log->room)); count--)
 		waiter->done(waiter, status);
 }
 
 void ese_log_progress(struct ese_log *log)
 {
-	uint64_t never = UINT64_MAX;
+	void (*drained)(void *arg, int status) = log->drained;
 
 	if (log->status == 0 && log->config.flushed)
 		log->config.flushed(log->config.arg, log->flushed);
-	tell_commits(log, log->status ? never : log->flushed, log->status);
+	tell_commits(log, log->status ? UINT64_MAX : log->flushed, log->status);
 	tell_room(log, log->status);
-	if (!log->drained || log->writing || (log->status == 0 && log->flushed < log->tip))
+	if (!drained || log->writing || (log->status == 0 && log->flushed < log->tip))
 		return;
-	void (*drained)(void *arg, int status) = log->drained;
-
 	log->drained = NULL;
 	drained(log->drained_arg, log->status);
 }
@@ -242,41 +292,6 @@ void ese_log_pad(struct ese_log *log)
 	log->tip += ESE_SEGMENT_BYTES - off;
 }
 
-/* Where the stream will stand after SIZE more bytes. */
-static uint64_t end_of(uint64_t tip, uint32_t size)
-{
-	enum { PAYLOAD = ESE_SEGMENT_BYTES - ESE_SEGMENT_HEADER_BYTES };
-	uint32_t off = (uint32_t)(tip % ESE_SEGMENT_BYTES);
-	uint32_t room = off ? ESE_SEGMENT_BYTES - off : 0;
-
-	if (size <= room)
-		return tip + size;
-	size -= room;
-	tip += room;
-	tip += (uint64_t)(size / PAYLOAD) * ESE_SEGMENT_BYTES;
-	return size % PAYLOAD ? tip + ESE_SEGMENT_HEADER_BYTES + size % PAYLOAD : tip;
-}
-
-uint64_t ese_log_oldest_needed(const struct ese_log *log)
-{
-	uint64_t oldest = log->needed;
-
-	for (unsigned i = 0; i < ESE_LOG_HOLDERS; i++)
-		oldest = MIN_OF(oldest, log->held[i]);
-	return oldest / ESE_LOG_FILE_BYTES * ESE_LOG_FILE_BYTES;
-}
-
-static bool ring_has_room(const struct ese_log *log, uint64_t end)
-{
-	return end <=
-	       ese_log_oldest_needed(log) + (uint64_t)log->config.area.files * ESE_LOG_FILE_BYTES;
-}
-
-bool ese_log_short_of_room(const struct ese_log *log)
-{
-	return !ring_has_room(log, end_of(log->tip, ESE_RECORD_MAX) + ESE_SEGMENT_BYTES);
-}
-
 static int refuse(struct ese_log *log, uint64_t end)
 {
 	if (!ring_has_room(log, end))
@@ -292,12 +307,12 @@ int ese_log_append(struct ese_log *log, const struct ese_record *record, uint64_
 		   uint64_t *ret_end)
 {
 	uint32_t bytes = ese_record_bytes(record), coded;
-	uint64_t end = round_up_u64(end_of(log->tip, bytes), ESE_SEGMENT_BYTES);
+	uint64_t end = end_after(log, bytes);
 	struct ese_segment *segment;
 
 	if (log->status < 0)
 		return log->status;
-	if (!ring_has_room(log, end) || end - log->flushed > log->config.buffer_bytes)
+	if (!has_room(log, end))
 		return refuse(log, end);
 	coded = ese_record_encode(record, log->coded);
 	if (log->tip % ESE_SEGMENT_BYTES == 0)

@@ -245,6 +245,8 @@ static int parse(struct ese_log_reader *reader)
 	uint64_t until = reader->config.until_lgpos ? reader->config.until_lgpos : UINT64_MAX;
 	int r = 0;
 
+	if (!reader->valid_bytes) /* behind the gap */
+		return 0;
 	while (r == 0 && !reader->paused && reader->cursor < MIN_OF(end, until))
 		r = parse_segment(reader, reader->cursor & ~(uint64_t)(ESE_SEGMENT_BYTES - 1));
 	return r;
@@ -339,7 +341,7 @@ void ese_log_reader_start(struct ese_log_reader *reader)
 
 void ese_log_reader_resume(struct ese_log_reader *reader)
 {
-	if (!reader->paused)
+	if (!reader->paused || reader->finished)
 		return;
 	reader->paused = false;
 	advance(reader);
@@ -347,7 +349,7 @@ void ese_log_reader_resume(struct ese_log_reader *reader)
 
 void ese_log_reader_stop(struct ese_log_reader *reader)
 {
-	if (reader->stopped)
+	if (reader->stopped || reader->finished)
 		return;
 	reader->stopped = true;
 	if (!reader->reading)

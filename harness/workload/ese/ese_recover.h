@@ -19,6 +19,11 @@
 
 enum { ESE_PREREAD_MAX = 8 };
 
+/* The dbtime of a page that is there and cannot be read: the crash tore its write.  An update of
+ * kind IMAGE makes it whole again, so the first update of a page that was clean is logged as one
+ * (the image as the update leaves it); a page that stays unreadable is damaged. */
+#define ESE_DBTIME_UNREADABLE UINT64_MAX
+
 /* What redo needs of a database; provided by it (ese_db) and by tests. */
 struct ese_redo_ops {
 	/* Brings the pages (sorted, no duplicates, at most ESE_PREREAD_MAX) into the cache and
@@ -26,7 +31,7 @@ struct ese_redo_ops {
 	void (*fetch)(void *arg, const uint64_t *pages, unsigned count,
 		      void (*done)(void *done_arg, int status), void *done_arg);
 	void (*release)(void *arg, const uint64_t *pages, unsigned count);
-	/* dbtime of a fetched page; 0: never written. */
+	/* dbtime of a fetched page; 0: as created; ESE_DBTIME_UNREADABLE. */
 	uint64_t (*dbtime)(void *arg, uint64_t page);
 	/* Applies UPDATE to its (fetched) page, which becomes dirty with the log position of the
 	 * record: [first, end).  Negative: the update does not fit the page. */
@@ -42,6 +47,7 @@ struct ese_recovery_result {
 	struct ese_checkpoint checkpoint; /* where it began */
 	struct ese_log_read_result log;
 	uint64_t records, updates_done, updates_there; /* done again; found done already */
+	uint64_t pages_mended;			       /* torn by the crash, made whole */
 	uint64_t pages_wrong;
 	double files;	      /* of log replayed */
 	uint64_t duration_ns; /* of the redo */
@@ -72,16 +78,19 @@ struct ese_recovery *ese_recovery_free(struct ese_recovery *recovery);
  * bound, their pages fetched in batches, then applied in order. */
 struct ese_redo;
 struct ese_redo_counters {
-	uint64_t records, updates_done, updates_there, pages_wrong, fetches;
+	uint64_t records, updates_done, updates_there, pages_mended, pages_wrong, fetches;
 	uint64_t applied_lgpos; /* everything before it has been done */
 	uint64_t dbtime;
 	int status; /* the first error; redo stands still then */
 };
 int ese_redo_new(struct loop *loop, const struct ese_redo_ops *ops, void *ops_arg,
 		 void (*idle)(void *arg), void *arg, struct ese_redo **ret_redo);
-/* Takes a record; false: full now, `idle` is called when there is room again. */
+/* Takes a record; false: full now (it is not taken).  `idle` is called when a batch has been done:
+ * there is room again, or nothing left.  It may come from within add and push. */
 bool ese_redo_add(struct ese_redo *redo, const struct ese_record *record, uint64_t first_lgpos,
 		  uint64_t end_lgpos);
+/* Does what has been taken without waiting for a batch to become full. */
+void ese_redo_push(struct ese_redo *redo);
 bool ese_redo_empty(const struct ese_redo *redo);
 const struct ese_redo_counters *ese_redo_counters(const struct ese_redo *redo);
 struct ese_redo *ese_redo_free(struct ese_redo *redo); /* no fetch in flight */

@@ -85,14 +85,16 @@ void ese_cache_touch(struct ese_cache *cache, struct ese_frame *frame, uint64_t 
 /* A frame for a page that is not there: to be read (or made); NULL: none is free. */
 struct ese_frame *ese_cache_take(struct ese_cache *cache, unsigned db, uint32_t page,
 				 uint64_t now_ns);
+/* The frame's image is there: it takes part in the order.  KEEP: it never leaves. */
+void ese_cache_arrived(struct ese_cache *cache, struct ese_frame *frame, bool keep);
 /* The read failed: as if it had never been. */
 void ese_cache_give_up(struct ese_cache *cache, struct ese_frame *frame);
 
 /* An update at LGPOS .. LGPOS_END has changed the frame. */
 void ese_cache_dirty(struct ese_cache *cache, struct ese_frame *frame, uint64_t lgpos,
 		     uint64_t lgpos_end);
-/* A write of the frame begins (it is clean from now on) and ends.  A write that failed leaves it
- * dirty as it was: LGPOS_FIRST as before the write. */
+/* A write of the frame begins (it is clean from now on; a clean neighbour may be written too) and
+ * ends.  A write that failed leaves it dirty as it was before. */
 void ese_cache_write_begin(struct ese_cache *cache, struct ese_frame *frame);
 void ese_cache_write_end(struct ese_cache *cache, struct ese_frame *frame, bool written,
 			 uint64_t lgpos_first, uint64_t lgpos_last);
@@ -101,10 +103,13 @@ struct ese_frame *ese_cache_oldest(const struct ese_cache *cache, unsigned db);
 
 /* True below the low mark until the high mark is reached again, those on their way counted. */
 bool ese_cache_wants_victims(struct ese_cache *cache);
-/* The next victim: a clean one has left already when this returns (its frame is free); a dirty
- * one is marked `leaves`.  NULL: nothing can leave. */
 enum ese_victim { ESE_VICTIM_NONE, ESE_VICTIM_FREED, ESE_VICTIM_DIRTY };
+/* The next victim.  A clean one has left already (FREED).  A dirty one (*ret_frame) is marked
+ * `leaves`: it is free when it has been written, unless it is used before.  NONE: nothing can
+ * leave now. */
 enum ese_victim ese_cache_victim(struct ese_cache *cache, uint64_t now_ns,
 				 struct ese_frame **ret_frame);
+/* A dirty victim cannot be written now: back into the order. */
+void ese_cache_spare(struct ese_cache *cache, struct ese_frame *frame);
 
 #endif

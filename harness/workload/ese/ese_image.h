@@ -69,7 +69,7 @@ int ese_image_reserve(struct ese_image *image, unsigned count);
 /* TO must be initialised (its list is used again or given back). */
 int ese_image_copy(struct ese_image *to, const struct ese_image *from);
 bool ese_image_equal(const struct ese_image *a, const struct ese_image *b);
-/* 0, or -EBADMSG: the order of the keys or a bound is broken.  Sets `bytes` of a leaf. */
+/* 0, or -EBADMSG: the order of the keys or a bound is broken.  Sets `bytes`. */
 int ese_image_settle(struct ese_image *image);
 
 /* The one way to change a page: doing, redoing and replaying an update.  Sets the image's dbtime to
@@ -133,11 +133,10 @@ void ese_node_list(const struct ese_image_rules *rules, const struct ese_image *
 
 /* ---- splits ---- */
 
-/* The key at which LEFT is to be cut in halves. */
-uint64_t ese_image_middle(const struct ese_image_rules *rules, const struct ese_image *left);
-/* What moves when LEFT is cut at KEY: fills the IMAGE update of the new page TARGET.  Its slots are
- * LEFT's own: valid until LEFT changes. */
-void ese_image_upper(const struct ese_image_rules *rules, const struct ese_image *left,
-		     uint64_t key, uint32_t target, struct ese_update *ret_update);
+/* How LEFT is split in halves, its upper one moving to page TARGET: fills [0] with the CUT of LEFT
+ * and [1] with the IMAGE of TARGET, but for the dbtimes.  The slots are LEFT's own: valid until it
+ * changes, so the new page is made first.  LEFT has at least two slots or children. */
+void ese_image_split(const struct ese_image_rules *rules, const struct ese_image *left,
+		     uint32_t target, struct ese_update ret_updates[2]);
 
 #endif

@@ -9,7 +9,7 @@
  * 16 creation UUID (16), 32 database (4), 36 flags (4), 40 seed, 48 sequence, 56 pages,
  * 64 rules: initial pages, 72 record bytes (4), 76 fan-out (4), 80 children of a node (4), 84 zero
  * (4), 88 share of full leaves in 2^-32; 96 log signature, 104 lgpos of the attach, 112 clean
- * dbtime.  The shadow is written first, then the header; the valid
+ * dbtime, 120 seed of the rules.  The shadow is written first, then the header; the valid
  * one with the higher sequence counts.
  *
  * A volume that reads as zeros needs nothing but the header: pages never flushed stand for their
@@ -65,8 +65,11 @@ struct ese_file_header {
 	uint64_t clean_dbtime;
 };
 
+enum { ESE_FILE_HEADER_BYTES = 4096 };
+
+bool ese_file_same_rules(const struct ese_rules_config *a, const struct ese_rules_config *b);
 void ese_file_header_encode(const struct ese_file_header *header, void *buf);
-/* -EBADMSG: none. */
+/* -ENOENT: no header; -EBADMSG: a damaged one. */
 int ese_file_header_decode(const void *buf, struct ese_file_header *ret_header);
 
 struct ese_file_config {
@@ -93,7 +96,7 @@ int ese_file_new(const struct ese_file_config *config, struct ese_file **ret_fil
 /* Nothing may be in flight.  NULL is fine; returns NULL. */
 struct ese_file *ese_file_free(struct ese_file *file);
 
-/* Makes a new, clean database and leaves it detached. */
+/* Makes a new, clean database over whatever is there and leaves it detached. */
 void ese_file_create(struct ese_file *file, const struct ese_identity *identity,
 		     uint64_t log_signature, ese_file_fn done, void *arg);
 /* Reads the header and, unless a fresh database needs none, the flush map.  -ENOENT: there is no

@@ -93,6 +93,8 @@ int ese_pager_new(const struct ese_pager_config *config, struct ese_pager **ret_
 struct ese_pager *ese_pager_free(struct ese_pager *pager);
 
 void ese_pager_read(struct ese_pager *pager, struct ese_page_io *pio);
+/* A write that failed leaves all of its pages to be written again, also those said to be clean: on
+ * the volume they may be anything. */
 void ese_pager_write(struct ese_pager *pager, struct ese_page_io *pio);
 
 /* Between a crash and the end of redo: pages with a dbtime beyond DBTIME (the checkpoint's) may

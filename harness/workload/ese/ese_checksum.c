@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sequential pass over all pages.  See ese_checksum.h.
+ */
+#include "harness/workload/ese/ese_checksum.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+
+struct ese_checksum {
+	struct ese_checksum_config config;
+	struct ese_checksum_result result;
+	struct ese_page_io ios[ESE_CHECKSUM_DEPTH_MAX];
+	bool busy[ESE_CHECKSUM_DEPTH_MAX];
+	uint64_t next;
+	uint64_t started_ns;
+	unsigned in_flight;
+	bool pumping, stopped, ended;
+};
+
+static void pump(struct ese_checksum *checksum);
+
+static void count(struct ese_checksum_result *result, const struct ese_page_io *pio)
+{
+	if (pio->status < 0 && !pio->bad) {
+		result->unreadable += pio->count;
+		if (result->status == 0)
+			result->status = pio->status;
+		return;
+	}
+	result->pages += pio->count;
+	result->bytes += (uint64_t)pio->count * ESE_PAGE_BYTES;
+	for (unsigned i = 0; i < pio->count; i++) {
+		result->unsure += pio->unsure >> i & 1;
+		if (!(pio->bad >> i & 1))
+			continue;
+		result->bad++;
+		result->of_kind[pio->kind[i]]++;
+	}
+}
+
+static void io_ended(struct ese_page_io *pio)
+{
+	struct ese_checksum *checksum = pio->owner;
+
+	count(&checksum->result, pio);
+	checksum->busy[pio - checksum->ios] = false;
+	checksum->in_flight--;
+	pump(checksum);
+}
+
+static void read_one(struct ese_checksum *checksum, unsigned index)
+{
+	struct ese_page_io *pio = &checksum->ios[index];
+	uint64_t pages = MIN_OF(ESE_RUN_PAGES, checksum->config.end - checksum->next);
+
+	*pio = (struct ese_page_io){
+	    .first = checksum->next,
+	    .count = (unsigned)pages,
+	    .stream = checksum->config.stream,
+	    .done = io_ended,
+	    .owner = checksum,
+	};
+	checksum->next += pages;
+	checksum->busy[index] = true;
+	checksum->in_flight++;
+	ese_pager_read(checksum->config.pager, pio);
+}
+
+static void pump(struct ese_checksum *checksum)
+{
+	if (checksum->pumping)
+		return;
+	checksum->pumping = true;
+	for (unsigned i = 0; i < checksum->config.depth; i++)
+		while (!checksum->busy[i] && !checksum->stopped &&
+		       checksum->next < checksum->config.end)
+			read_one(checksum, i);
+	checksum->pumping = false;
+	if (checksum->in_flight > 0)
+		return;
+	checksum->ended = true;
+	checksum->result.duration_ns = loop_now_ns(checksum->config.loop) - checksum->started_ns;
+	checksum->config.done(checksum->config.arg);
+}
+
+int ese_checksum_start(const struct ese_checksum_config *config, struct ese_checksum **ret_checksum)
+{
+	struct ese_checksum *checksum = calloc(1, sizeof *checksum);
+
+	assert(config->depth >= 1 && config->depth <= ESE_CHECKSUM_DEPTH_MAX);
+	assert(config->first >= ESE_PAGE_FIRST);
+	if (!checksum)
+		return -ENOMEM;
+	checksum->config = *config;
+	checksum->next = config->first;
+	checksum->started_ns = loop_now_ns(config->loop);
+	*ret_checksum = checksum;
+	pump(checksum);
+	return 0;
+}
+
+void ese_checksum_stop(struct ese_checksum *checksum)
+{
+	checksum->stopped = true;
+}
+
+const struct ese_checksum_result *ese_checksum_result(const struct ese_checksum *checksum)
+{
+	return &checksum->result;
+}
+
+double ese_checksum_progress(const struct ese_checksum *checksum)
+{
+	uint64_t all = checksum->config.end - checksum->config.first;
+
+	return all ? (double)(checksum->next - checksum->config.first) / (double)all : 1;
+}
+
+struct ese_checksum *ese_checksum_free(struct ese_checksum *checksum)
+{
+	assert(!checksum || checksum->ended);
+	free(checksum);
+	return NULL;
+}

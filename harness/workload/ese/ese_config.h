@@ -18,7 +18,7 @@ enum ese_test_kind { ESE_PERFORMANCE, ESE_STRESS, ESE_BACKUP, ESE_SOFT_RECOVERY 
 enum ese_loop_kind { ESE_CLOSED, ESE_OPEN };
 enum ese_content_kind { ESE_VERIFIED, ESE_NO_CONTENT };
 enum ese_replication_kind { ESE_REPLICATE_FILE, ESE_REPLICATE_BLOCK, ESE_REPLICATE_NONE };
-enum ese_access_kind { ESE_UNIFORM, ESE_HOT, ESE_ZIPF };
+enum ese_source_kind { ESE_SOURCE_AUTO, ESE_SOURCE_NEW, ESE_SOURCE_OPEN };
 
 /* Shares of the operations; what is left are reads. */
 struct ese_mix_config {
@@ -26,7 +26,7 @@ struct ese_mix_config {
 };
 
 struct ese_access_config {
-	int kind;	  /* enum ese_access_kind */
+	int kind;	  /* enum ese_keys */
 	double hot_pages; /* hot: share of the leaves ... */
 	double hot_share; /* ... that gets this share of the operations */
 	double exponent;  /* zipf */
@@ -39,21 +39,14 @@ struct ese_tuning_config {
 	uint64_t limit_ns; /* the whole of it */
 };
 
-/* Constants of the model; what each stands for is told in ese_image.h and ese_tree.h. */
+/* Constants of the model, each as in ese_constants.h; those of the cache are here only. */
 struct ese_constants_config {
-	uint64_t record_bytes;
-	uint64_t fan_out;
-	double fill;	    /* of a page of a new database */
-	double extra_dirty; /* pages dirtied per transaction beside the tree's own */
-	double read_run;    /* one more page in a read: geometric */
-	double write_run;   /* ... in a write */
+	uint64_t record_bytes, fanout;
+	double full_leaves, extra_dirty, read_run, write_run;
 	uint64_t log_insert_bytes, log_delete_bytes, log_replace_bytes;
+	uint64_t coalesce_bytes, write_gap_bytes, write_depth;
 	double flush_start, flush_stop; /* of the cache: low and high mark of free pages */
 	uint64_t correlated_ns, history_ns;
-	uint64_t write_depth;	   /* database writes in flight, per database */
-	uint64_t coalesce_bytes;   /* largest database I/O */
-	uint64_t write_gap_bytes;  /* clean pages rewritten to join two dirty ones */
-	uint64_t log_buffer_bytes; /* half of it full: written */
 };
 
 struct ese_placement_config {
@@ -75,6 +68,7 @@ struct ese_config {
 	double lazy_commits;
 	uint64_t lazy_flush_ns;
 	struct ese_access_config access;
+	int source;		 /* enum ese_source_kind */
 	uint64_t database_bytes; /* what a database may grow to; 0: what the log leaves */
 	uint64_t initial_bytes;
 	uint64_t log_files; /* in the ring; 0: follows from the checkpoint depth */
@@ -99,6 +93,9 @@ void ese_configure(struct cfg *cfg, void *config);
 /* Decodes the mapping TEXT, for tests and tools; free *ret_cfg after the configuration's last use.
  * -EINVAL: it holds errors. */
 int ese_config_parse(const char *text, struct cfg **ret_cfg, struct ese_config *ret_config);
+
+struct ese_constants;
+void ese_config_constants(const struct ese_config *config, struct ese_constants *ret_constants);
 
 /* Transactional IOPS of all databases together: the target. */
 double ese_config_target_iops(const struct ese_config *config);

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "harness/workload/ese/ese_config.h"
+#include "harness/workload/ese/ese_constants.h"
 #include "harness/workload/exchange_profile.h"
 
 #define SESSIONS_MAX 10000
@@ -22,6 +23,7 @@ static const char *const test_names[] = {"performance", "stress", "database-back
 static const char *const loop_names[] = {"closed", "open", NULL};
 static const char *const content_names[] = {"verified", "none", NULL};
 static const char *const replication_names[] = {"file", "block", "none", NULL};
+static const char *const source_names[] = {"auto", "new", "open", NULL};
 static const char *const access_names[] = {"uniform", "hot", "zipf", NULL};
 
 #define AT(member) offsetof(struct ese_mix_config, member)
@@ -134,67 +136,75 @@ static const struct cfg_schema tuning_schema = {
 };
 
 #define AT(member) offsetof(struct ese_constants_config, member)
+/* What has no default here has the one of ese_constants_default. */
 static const struct cfg_field constant_fields[] = {
     {.key = "record",
      .type = CFG_SIZE,
      .offset = AT(record_bytes),
-     .preset = "2129",
      .min = 16,
      .max = 8192,
      .help = "a record in a page"},
     {.key = "fan-out",
      .type = CFG_UINT,
-     .offset = AT(fan_out),
-     .preset = "1334",
+     .offset = AT(fanout),
      .min = 4,
      .max = 1334,
      .help = "entries of a node page of a new database"},
-    {.key = "fill",
-     .type = CFG_PERCENT,
-     .offset = AT(fill),
-     .preset = "75%",
-     .min = 1,
-     .max = 100,
-     .help = "how full the leaves of a new database are"},
+    {.key = "full-leaves",
+     .type = CFG_REAL,
+     .offset = AT(full_leaves),
+     .max = 1,
+     .help = "share of a new database's leaves that split at the next insert"},
     {.key = "extra-dirty",
      .type = CFG_REAL,
      .offset = AT(extra_dirty),
-     .preset = "0.014",
-     .max = 4,
-     .help = "pages dirtied per transaction beside the tree's own (space tree, version clean-up)"},
+     .max = 1,
+     .help = "probability that a read updates its leaf as well (version clean-up and the like)"},
     {.key = "read-run",
      .type = CFG_REAL,
      .offset = AT(read_run),
-     .preset = "0.0174",
      .max = 0.99,
      .help = "probability that a database read takes one more page"},
     {.key = "write-run",
      .type = CFG_REAL,
      .offset = AT(write_run),
-     .preset = "0.1108",
      .max = 0.99,
-     .help = "probability that a database write takes one more page"},
+     .help = "probability that a database write takes its clean successor along"},
     {.key = "log-insert",
      .type = CFG_SIZE,
      .offset = AT(log_insert_bytes),
-     .preset = "7600",
      .min = 64,
-     .max = 65536,
+     .max = 32768,
      .help = "log of an insert"},
     {.key = "log-delete",
      .type = CFG_SIZE,
      .offset = AT(log_delete_bytes),
-     .preset = "1200",
      .min = 64,
-     .max = 65536,
+     .max = 32768,
      .help = "log of a delete"},
     {.key = "log-replace",
      .type = CFG_SIZE,
      .offset = AT(log_replace_bytes),
-     .preset = "4000",
      .min = 64,
-     .max = 65536,
+     .max = 32768,
      .help = "log of a replace"},
+    {.key = "coalesce",
+     .type = CFG_SIZE,
+     .offset = AT(coalesce_bytes),
+     .min = 32 * 1024,
+     .max = 256 * 1024,
+     .help = "largest read and write of a database"},
+    {.key = "write-gap",
+     .type = CFG_SIZE,
+     .offset = AT(write_gap_bytes),
+     .max = 256 * 1024,
+     .help = "clean pages in the cache that are written again to join two dirty ones"},
+    {.key = "write-depth",
+     .type = CFG_UINT,
+     .offset = AT(write_depth),
+     .min = 1,
+     .max = 1024,
+     .help = "database writes in flight together, per database"},
     {.key = "flush-start",
      .type = CFG_PERCENT,
      .offset = AT(flush_start),
@@ -219,33 +229,6 @@ static const struct cfg_field constant_fields[] = {
      .offset = AT(history_ns),
      .preset = "100s",
      .help = "how long the touches of a page that left the cache are remembered"},
-    {.key = "write-depth",
-     .type = CFG_UINT,
-     .offset = AT(write_depth),
-     .preset = "16",
-     .min = 1,
-     .max = 1024,
-     .help = "database writes in flight together, per database"},
-    {.key = "coalesce",
-     .type = CFG_SIZE,
-     .offset = AT(coalesce_bytes),
-     .preset = "256KiB",
-     .min = 32 * 1024,
-     .max = 1024 * 1024,
-     .help = "largest I/O on a database"},
-    {.key = "write-gap",
-     .type = CFG_SIZE,
-     .offset = AT(write_gap_bytes),
-     .preset = "256KiB",
-     .max = 1024 * 1024,
-     .help = "clean pages in the cache that are written again to join two dirty ones"},
-    {.key = "log-buffer",
-     .type = CFG_SIZE,
-     .offset = AT(log_buffer_bytes),
-     .preset = "1MiB",
-     .min = 128 * 1024,
-     .max = 64.0 * 1024 * 1024,
-     .help = "log buffer of a database; when half of it is full it is written"},
 };
 #undef AT
 static const struct cfg_schema constants_schema = {
@@ -349,6 +332,13 @@ static const struct cfg_field fields[] = {
      .max = 3600e9,
      .help = "the log of a lazy commit is written by then at the latest"},
     {.key = "access", .type = CFG_STRUCT, .offset = AT(access), .sub = &access_schema},
+    {.key = "databases",
+     .type = CFG_ENUM,
+     .offset = AT(source),
+     .preset = "auto",
+     .names = source_names,
+     .help = "new: made for this run; open: there from an earlier run, recovered if need be; "
+	     "auto: opened where there is one, else made"},
     {.key = "database-size",
      .type = CFG_SIZE,
      .offset = AT(database_bytes),
@@ -522,6 +512,49 @@ static void supply(struct ese_config *config)
 		config->checkpoint_bytes = config->copies > 1 ? 100 * 1000000 : 20 * 1000000;
 }
 
+static void supply_constants(const struct cfg *cfg, struct ese_constants_config *constants)
+{
+	const struct ese_constants *preset = &ese_constants_default;
+
+#define SUPPLY(member)                                      \
+	do {                                                \
+		if (!cfg_given(cfg, &constants->member))    \
+			constants->member = preset->member; \
+	} while (0)
+	SUPPLY(record_bytes);
+	SUPPLY(fanout);
+	SUPPLY(full_leaves);
+	SUPPLY(extra_dirty);
+	SUPPLY(read_run);
+	SUPPLY(write_run);
+	SUPPLY(log_insert_bytes);
+	SUPPLY(log_delete_bytes);
+	SUPPLY(log_replace_bytes);
+	SUPPLY(coalesce_bytes);
+	SUPPLY(write_gap_bytes);
+	SUPPLY(write_depth);
+#undef SUPPLY
+}
+
+void ese_config_constants(const struct ese_config *config, struct ese_constants *ret_constants)
+{
+	const struct ese_constants_config *from = &config->constants;
+
+	*ret_constants = ese_constants_default;
+	ret_constants->record_bytes = (uint32_t)from->record_bytes;
+	ret_constants->fanout = (uint32_t)from->fanout;
+	ret_constants->full_leaves = from->full_leaves;
+	ret_constants->extra_dirty = from->extra_dirty;
+	ret_constants->read_run = from->read_run;
+	ret_constants->write_run = from->write_run;
+	ret_constants->log_insert_bytes = (uint32_t)from->log_insert_bytes;
+	ret_constants->log_delete_bytes = (uint32_t)from->log_delete_bytes;
+	ret_constants->log_replace_bytes = (uint32_t)from->log_replace_bytes;
+	ret_constants->coalesce_bytes = (uint32_t)from->coalesce_bytes;
+	ret_constants->write_gap_bytes = (uint32_t)from->write_gap_bytes;
+	ret_constants->write_depth = (uint32_t)from->write_depth;
+}
+
 static void supply_log_files(struct ese_config *config)
 {
 	uint64_t files = config->checkpoint_bytes * LOG_FILES_PER_DEPTH / MIB;
@@ -536,6 +569,7 @@ void ese_configure(struct cfg *cfg, void *opaque)
 
 	configure_sessions(cfg, config);
 	supply(config);
+	supply_constants(cfg, &config->constants);
 	check_pairs(cfg, config);
 	check_placement(cfg, config);
 	supply_log_files(config);

@@ -46,6 +46,7 @@ struct ese_server_setup {
 	const struct ese_config *config;
 	struct workload_check *check; /* counted into */
 	const char *host;
+	unsigned number; /* among the servers of the run, from 1 */
 	const struct ese_place *places;
 	unsigned database_count;
 	double target_iops; /* of this server */

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The Exchange engine behind workload_ops: the lab's hosts become servers, their volumes databases
+ * and logs; the test (ese_test.h) says what is done with them.
+ *
+ * stop leaves the databases detached: everything dirty is written and nothing is in flight.
+ * verify attaches them once more and reads every page.
+ */
+#include "harness/workload/ese/ese_workload.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "harness/workload/ese/ese_file.h"
+#include "harness/workload/ese/ese_test.h"
+#include "harness/workload/exchange_profile.h"
+
+#define PROGRESS_NS (NS_PER_S / 4)
+
+/* ---- which volume is what ---- */
+
+static const struct ese_placement_config *placement_of(const struct ese_config *config,
+						       const char *database)
+{
+	const struct ese_placement_config *places = config->placement.items;
+
+	for (size_t i = 0; i < config->placement.count; i++)
+		if (!strcmp(places[i].database, database))
+			return &places[i];
+	return NULL;
+}
+
+static unsigned logs_on(const struct ese_config *config, const char *volume)
+{
+	const struct ese_placement_config *places = config->placement.items;
+	unsigned logs = 0;
+
+	for (size_t i = 0; i < config->placement.count; i++)
+		if (!strcmp(places[i].log, volume))
+			logs++;
+	return logs;
+}
+
+/* What the layouts say of a volume of SIZE_BYTES. */
+static int check_size(const struct ese_config *config, const char *volume, uint64_t size_bytes,
+		      struct err *err)
+{
+	unsigned logs = logs_on(config, volume);
+	uint64_t pages = config->initial_bytes / ESE_PAGE_BYTES, end = 0;
+	uint32_t files = (uint32_t)config->log_files;
+	struct ese_layout layout;
+	int r = 0;
+
+	if (!logs)
+		r = ese_layout_database(size_bytes, config->database_bytes, pages,
+					placement_of(config, volume) ? 0 : files, &layout, err);
+	for (unsigned i = 0; r == 0 && i < logs; i++, end = layout.end_bytes)
+		r = ese_layout_log(size_bytes, end, files, &layout, err);
+	if (r < 0) {
+		err_where(err, "volume %s", volume);
+		err_hint(err, "make the volume larger, or set workload.database-size, "
+			      ".initial-size and .log-files");
+	}
+	return r;
+}
+
+static int check_ese(const void *config, const char *volume, uint64_t size_bytes,
+		     uint32_t block_bytes, struct err *err)
+{
+	return check_size(config, volume, size_bytes, err);
+}
+
+static const struct workload_device *find_device(const struct workload_env *env, const char *host,
+						 const char *volume)
+{
+	for (unsigned i = 0; i < env->device_count; i++)
+		if (!strcmp(env->devices[i].volume, volume) && !strcmp(env->devices[i].host, host))
+			return &env->devices[i];
+	return NULL;
+}
+
+static int check_devices(const struct ese_workload *ese, struct err *err)
+{
+	const struct workload_env *env = &ese->env;
+	int r = 0;
+
+	if (env->device_count == 0)
+		return err_set(err, -EINVAL, "the exchange workload has no volume to work on");
+	for (unsigned i = 0; r == 0 && i < env->device_count; i++) {
+		const struct workload_device *device = &env->devices[i];
+
+		for (unsigned k = 0; k < i; k++)
+			if (!strcmp(device->volume, env->devices[k].volume))
+				return err_set(err, -EINVAL,
+					       "volume %s has two users, %s and %s: a database "
+					       "belongs to one",
+					       device->volume, env->devices[k].host, device->host);
+		r = check_size(&ese->config, device->volume, device->layer->size_bytes, err);
+	}
+	return r;
+}
+
+/* The log of the database on DEVICE: where it begins, on which volume. */
+static int place_log(struct ese_workload *ese, struct ese_place *place, struct err *err)
+{
+	const struct ese_placement_config *told =
+	    placement_of(&ese->config, place->database->volume);
+	struct ese_layout layout = {0};
+
+	place->log = place->database;
+	if (!told)
+		return 0;
+	place->log = find_device(&ese->env, place->database->host, told->log);
+	if (!place->log) {
+		err_hint(err, "name a volume of the same host in workload.placement");
+		return err_set(err, -EINVAL, "host %s has no volume %s for the log of %s",
+			       place->database->host, told->log, told->database);
+	}
+	for (struct ese_place *other = ese->places; other < place; other++)
+		if (other->log == place->log) {
+			int r = ese_layout_log(place->log->layer->size_bytes, other->log_base_bytes,
+					       (uint32_t)ese->config.log_files, &layout, err);
+
+			if (r < 0)
+				return r;
+			place->log_base_bytes = layout.end_bytes;
+		}
+	return 0;
+}
+
+/* ---- open ---- */
+
+static void open_streams(struct ese_workload *ese, struct ese_place *place)
+{
+	place->streams = &ese->base.streams[ese->base.stream_count];
+	for (unsigned i = 0; i < ESE_STREAMS; i++) {
+		bool log = i == ESE_LOG_READ || i == ESE_LOG_WRITE;
+
+		place->streams[i] = (struct stream){
+		    .name = ese_stream_names[i],
+		    .host = place->database->host,
+		    .volume = log ? place->log->volume : place->database->volume,
+		    .write = i == ESE_DB_WRITE || i == ESE_LOG_WRITE,
+		};
+	}
+	ese->base.stream_count += ESE_STREAMS;
+}
+
+/* Databases in the order of the hosts, so that each server has its own together. */
+static int make_places(struct ese_workload *ese, struct err *err)
+{
+	const struct workload_env *env = &ese->env;
+	int r = 0;
+
+	ese->places = calloc(env->device_count, sizeof *ese->places);
+	ese->base.streams =
+	    calloc((size_t)env->device_count * ESE_STREAMS, sizeof *ese->base.streams);
+	ese->servers = calloc(env->device_count, sizeof *ese->servers);
+	if (!ese->places || !ese->base.streams || !ese->servers)
+		return err_set(err, -ENOMEM, "no memory for the workload");
+	for (unsigned i = 0; r == 0 && i < env->device_count; i++) {
+		struct ese_place *place = &ese->places[ese->database_count];
+
+		if (logs_on(&ese->config, env->devices[i].volume))
+			continue;
+		place->database = &env->devices[i];
+		r = place_log(ese, place, err);
+		open_streams(ese, place);
+		ese->database_count++;
+	}
+	if (r == 0 && ese->database_count == 0)
+		r = err_set(err, -EINVAL, "every volume holds logs: there is no database");
+	return r;
+}
+
+static unsigned databases_of(const struct ese_workload *ese, unsigned first)
+{
+	unsigned end = first;
+
+	while (end < ese->database_count &&
+	       !strcmp(ese->places[end].database->host, ese->places[first].database->host))
+		end++;
+	return end - first;
+}
+
+static int make_servers(struct ese_workload *ese, struct err *err)
+{
+	int r = 0;
+
+	for (unsigned first = 0; r == 0 && first < ese->database_count;) {
+		unsigned count = databases_of(ese, first);
+		struct ese_server_setup setup = {
+		    .env = &ese->env,
+		    .config = &ese->config,
+		    .check = &ese->base.check,
+		    .host = ese->places[first].database->host,
+		    .number = ese->server_count + 1,
+		    .places = &ese->places[first],
+		    .database_count = count,
+		    .target_iops =
+			ese_config_target_iops(&ese->config) * count / ese->database_count,
+		};
+
+		r = ese_server_new(&setup, &ese->servers[ese->server_count], err);
+		if (r == 0)
+			ese->server_count++;
+		first += count;
+	}
+	return r;
+}
+
+static void plan(struct ese_workload *ese)
+{
+	const struct ese_config *config = &ese->config;
+
+	/* What is beside the transactional I/O follows from it and is not planned. */
+	ese->base.plan.transactional_iops = ese_config_target_iops(config);
+	ese->base.plan.total_iops = ese->base.plan.transactional_iops;
+	snprintf(ese->summary, sizeof ese->summary,
+		 "%s: %u %s on %u %s, %llu mailboxes x %.3f IOPS, engine ese",
+		 exchange_profile_of(config->profile)->name, ese->database_count,
+		 ese->database_count == 1 ? "database" : "databases", ese->server_count,
+		 ese->server_count == 1 ? "server" : "servers",
+		 (unsigned long long)config->mailboxes, config->iops_per_mailbox);
+	ese->base.plan.summary = ese->summary;
+}
+
+static void report_progress(void *arg)
+{
+	struct ese_workload *ese = arg;
+	double sum = 0;
+
+	for (unsigned i = 0; i < ese->server_count; i++)
+		sum += ese_server_progress(ese->servers[i]);
+	ese->base.progress = sum / ese->server_count;
+	loop_timer_set(ese->env.loop, &ese->progress_timer,
+		       loop_now_ns(ese->env.loop) + PROGRESS_NS);
+}
+
+static void free_ese(struct workload *workload)
+{
+	struct ese_workload *ese = container_of(workload, struct ese_workload, base);
+
+	loop_timer_cancel(ese->env.loop, &ese->progress_timer);
+	ese_test_free(ese->test);
+	for (unsigned i = 0; i < ese->server_count; i++)
+		ese_server_free(ese->servers[i]);
+	free(ese->servers);
+	free(ese->places);
+	free(ese->base.streams);
+	free(ese);
+}
+
+static int open_parts(struct ese_workload *ese, struct err *err)
+{
+	struct ese_test_setup setup = {
+	    .env = &ese->env,
+	    .config = &ese->config,
+	    .workload = &ese->base,
+	};
+	int r = check_devices(ese, err);
+
+	if (r == 0)
+		r = make_places(ese, err);
+	if (r == 0)
+		r = make_servers(ese, err);
+	setup.servers = ese->servers;
+	setup.server_count = ese->server_count;
+	if (r == 0)
+		r = ese_test_new(&setup, &ese->test, err);
+	return r;
+}
+
+static int open_ese(const struct workload_env *env, const void *config,
+		    struct workload **ret_workload, struct err *err)
+{
+	struct ese_workload *ese = calloc(1, sizeof *ese);
+	int r;
+
+	if (!ese)
+		return err_set(err, -ENOMEM, "no memory for the workload");
+	ese->base.ops = &ese_workload_ops;
+	ese->env = *env;
+	ese->config = *(const struct ese_config *)config;
+	loop_timer_init(&ese->progress_timer, report_progress, ese);
+	r = open_parts(ese, err);
+	if (r < 0) {
+		free_ese(&ese->base);
+		return r;
+	}
+	plan(ese);
+	*ret_workload = &ese->base;
+	return 0;
+}
+
+/* ---- the phases ---- */
+
+static void each_ended(void *arg, int status)
+{
+	struct ese_workload *ese = arg;
+	workload_fn done = ese->done;
+
+	if (status < 0 && ese->status == 0)
+		ese->status = status;
+	if (--ese->waiting)
+		return;
+	loop_timer_cancel(ese->env.loop, &ese->progress_timer);
+	ese->done = NULL;
+	done(ese->arg, ese->status);
+}
+
+/* FN with every server, then DONE. */
+static void with_servers(struct ese_workload *ese,
+			 void (*fn)(struct ese_server *server, workload_fn done, void *arg),
+			 workload_fn done, void *arg)
+{
+	assert(!ese->done);
+	ese->done = done;
+	ese->arg = arg;
+	ese->status = 0;
+	ese->waiting = ese->server_count + 1;
+	for (unsigned i = 0; i < ese->server_count; i++)
+		fn(ese->servers[i], each_ended, ese);
+	each_ended(ese, 0);
+}
+
+static void stop_now(struct ese_workload *ese);
+
+static void prepared(void *arg, int status)
+{
+	struct ese_workload *ese = arg;
+	workload_fn done = ese->phase_done;
+
+	ese->phase = ESE_SETTLED;
+	if (ese->stop_done) {
+		stop_now(ese);
+		return;
+	}
+	ese->phase_done = NULL;
+	done(ese->phase_arg, status);
+}
+
+static void prepare_ese(struct workload *workload, workload_fn done, void *arg)
+{
+	struct ese_workload *ese = container_of(workload, struct ese_workload, base);
+
+	ese->phase_done = done;
+	ese->phase_arg = arg;
+	ese->phase = ESE_ATTACHING;
+	ese_test_prepare(ese->test);
+	report_progress(ese);
+	with_servers(ese, ese_server_attach, prepared, ese);
+}
+
+static void start_ese(struct workload *workload)
+{
+	ese_test_start(container_of(workload, struct ese_workload, base)->test);
+}
+
+static void warm_up_ese(struct workload *workload, workload_fn done, void *arg)
+{
+	ese_test_warm_up(container_of(workload, struct ese_workload, base)->test, done, arg);
+}
+
+static void window_ese(struct workload *workload, bool begins)
+{
+	ese_test_window(container_of(workload, struct ese_workload, base)->test, begins);
+}
+
+static json_t *describe_ese(struct workload *workload)
+{
+	return ese_test_describe(container_of(workload, struct ese_workload, base)->test);
+}
+
+static void detached(void *arg, int status)
+{
+	struct ese_workload *ese = arg;
+	workload_fn done = ese->stop_done;
+
+	ese->phase = ESE_SETTLED;
+	if (done) {
+		ese->stop_done = NULL;
+		done(ese->stop_arg, 0);
+		return;
+	}
+	done = ese->phase_done;
+	ese->phase_done = NULL;
+	done(ese->phase_arg, ese->verify_status < 0 ? ese->verify_status : status);
+}
+
+static void detach(struct ese_workload *ese)
+{
+	ese->phase = ESE_DETACHING;
+	with_servers(ese, ese_server_detach, detached, ese);
+}
+
+static void test_stopped(void *arg, int status)
+{
+	struct ese_workload *ese = arg;
+
+	/* A check that is under way ends with `verified`. */
+	if (!ese->verifying)
+		detach(ese);
+}
+
+static void stop_now(struct ese_workload *ese)
+{
+	ese_test_stop(ese->test, test_stopped, ese);
+}
+
+/* An attach or detach under way is awaited: it ends by itself. */
+static void stop_ese(struct workload *workload, workload_fn drained, void *arg)
+{
+	struct ese_workload *ese = container_of(workload, struct ese_workload, base);
+
+	ese->stop_done = drained;
+	ese->stop_arg = arg;
+	if (ese->phase == ESE_SETTLED || ese->phase == ESE_CHECKING)
+		stop_now(ese);
+}
+
+static void verified(void *arg, int status)
+{
+	struct ese_workload *ese = arg;
+
+	ese->verifying = false;
+	ese->verify_status = status;
+	detach(ese);
+}
+
+static void attached_again(void *arg, int status)
+{
+	struct ese_workload *ese = arg;
+
+	ese->phase = ESE_CHECKING;
+	if (status < 0 || ese->stop_done)
+		verified(ese, status < 0 ? status : -ECANCELED);
+	else
+		ese_test_verify(ese->test, verified, ese);
+}
+
+static void verify_ese(struct workload *workload, workload_fn done, void *arg)
+{
+	struct ese_workload *ese = container_of(workload, struct ese_workload, base);
+
+	if (ese->config.content == ESE_NO_CONTENT) {
+		done(arg, 0);
+		return;
+	}
+	ese->phase_done = done;
+	ese->phase_arg = arg;
+	ese->phase = ESE_ATTACHING;
+	ese->verifying = true;
+	with_servers(ese, ese_server_attach, attached_again, ese);
+}
+
+const struct workload_ops ese_workload_ops = {
+    .name = "exchange",
+    .engine = "ese",
+    .help = "Exchange databases with page cache, transactions and log; Jetstress' tests",
+    .schema = &ese_schema,
+    .configure = ese_configure,
+    .open = open_ese,
+    .prepare = prepare_ese,
+    .start = start_ese,
+    .stop = stop_ese,
+    .verify = verify_ese,
+    .free = free_ese,
+    .check = check_ese,
+    .warm_up = warm_up_ese,
+    .window = window_ese,
+    .describe = describe_ese,
+};

@@ -334,6 +334,44 @@ int ese_log_append(struct ese_log *log, const struct ese_record *record, uint64_
 	return 0;
 }
 
+int ese_log_put(struct ese_log *log, uint64_t lgpos, const void *segments, uint32_t bytes)
+{
+	struct ese_segment segment;
+
+	if (log->status < 0)
+		return log->status;
+	if (lgpos != log->tip || lgpos % ESE_SEGMENT_BYTES)
+		return -ESTALE;
+	if (!has_room(log, lgpos + bytes))
+		return refuse(log, lgpos + bytes);
+	for (uint32_t off = 0; off < bytes; off += ESE_SEGMENT_BYTES)
+		if (ese_segment_parse((const uint8_t *)segments + off, log->config.area.signature,
+				      lgpos + off, &segment) < 0)
+			return -EBADMSG;
+	for (uint32_t off = 0; off < bytes; off += ESE_SEGMENT_BYTES) {
+		uint8_t *to = at(log, lgpos + off);
+
+		/* To be sealed again with the writes of this log. */
+		memcpy(to, (const uint8_t *)segments + off, ESE_SEGMENT_BYTES);
+		ese_segment_parse(to, log->config.area.signature, lgpos + off, &segment);
+		memcpy(to, &segment, sizeof segment);
+		log->epoch_seen = MAX_OF(log->epoch_seen, segment.epoch);
+	}
+	log->tip += bytes;
+	ese_log_flush(log, log->tip);
+	return 0;
+}
+
+void ese_log_lead(struct ese_log *log)
+{
+	log->config.epoch = MAX_OF(log->config.epoch, log->epoch_seen + 1);
+}
+
+uint64_t ese_log_next_segment(const struct ese_log *log)
+{
+	return round_up_u64(log->tip, ESE_SEGMENT_BYTES);
+}
+
 void ese_log_wait_room(struct ese_log *log, struct ese_log_waiter *waiter)
 {
 	waiter->lgpos = 0;

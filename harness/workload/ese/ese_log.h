@@ -110,6 +110,14 @@ struct ese_log *ese_log_close(struct ese_log *log);
  * other errors: the log is down. */
 int ese_log_append(struct ese_log *log, const struct ese_record *record, uint64_t *ret_first,
 		   uint64_t *ret_end);
+/* A passive copy's log: whole SEGMENTS of the active's log, as they were written there, go on where
+ * this one ends; they are written at once.  -EAGAIN as above; -ESTALE: LGPOS is not the end of this
+ * log; -EBADMSG: not segments of it (nothing is taken then). */
+int ese_log_put(struct ese_log *log, uint64_t lgpos, const void *segments, uint32_t bytes);
+/* From now on records are appended here: the copy has become the active one. */
+void ese_log_lead(struct ese_log *log);
+/* Where the next segment begins: a copy goes on from there. */
+uint64_t ese_log_next_segment(const struct ese_log *log);
 void ese_log_wait_room(struct ese_log *log, struct ese_log_waiter *waiter);
 /* The caller gives up waiting (either kind of wait). */
 void ese_log_forget(struct ese_log *log, struct ese_log_waiter *waiter);

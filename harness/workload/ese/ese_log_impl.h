@@ -26,6 +26,7 @@ struct ese_log {
 	uint64_t target; /* the flush under way goes up to here */
 	uint64_t needed; /* the checkpoint's */
 	uint64_t held[ESE_LOG_HOLDERS];
+	uint32_t epoch_seen; /* of segments that were put */
 	int status;
 
 	/* What is asked for. */

@@ -603,6 +603,73 @@ static void checkpoint_survives_a_torn_slot(void **state)
 	ese_checkpointer_fini(&pointer);
 }
 
+/* ---- a copy's log ---- */
+
+static void ship(void *arg, uint64_t lgpos, const void *segments, uint32_t bytes)
+{
+	assert_int_equal(ese_log_put(arg, lgpos, segments, bytes), 0);
+}
+
+/* What is written here is put there; the copy's own writes may tear in their own way; it goes on as
+ * a log of its own. */
+static void copy_follows_and_leads(void **state)
+{
+	struct fixture *f = *state;
+	struct crash_device other;
+	struct ese_log_area area = f->area;
+	struct ese_log_config config = {.loop = f->loop, .epoch = 5};
+	struct ese_log *copy;
+	struct rng rng;
+	uint64_t end;
+
+	rng_init(&rng, 9, 0);
+	crash_device_init(&other, f->loop, "db2", BASE + RING_FILES * MIB, 2);
+	other.write_ns = 30 * NS_PER_MS; /* several of the active's writes in one of the copy's */
+	area.layer = &other.layer;
+	config.area = area;
+	assert_int_equal(ese_log_open(&config, &copy, NULL), 0);
+	f->log = ese_log_close(f->log);
+	config.area = f->area;
+	config.epoch = 7;
+	config.written = ship;
+	config.arg = copy;
+	assert_int_equal(ese_log_open(&config, &f->log, NULL), 0);
+	for (unsigned i = 0; i < 200; i++) {
+		assert_int_equal(append(f, 100 + (uint32_t)rng_below(&rng, 9000), &end), 0);
+		if (i % 3 == 0)
+			ese_log_flush(f->log, end);
+		run_for(f, 3 * NS_PER_MS);
+	}
+	assert_int_equal(ese_log_put(copy, MIB, other.memory, ESE_SEGMENT_BYTES), -ESTALE);
+	run_for(f, 2 * ESE_LAZY_FLUSH_NS);
+	assert_int_equal(ese_log_put(copy, ese_log_next_segment(copy), other.memory, 4096),
+			 -EBADMSG);
+	assert_int_equal(ese_log_flushed(copy), ese_log_flushed(f->log));
+	assert_true(ese_log_counters(copy)->writes < ese_log_counters(f->log)->writes);
+	f->area = area;
+	read_log(f, MIB, 0);
+	assert_int_equal(f->keys, 200);
+	/* A hole in the copy's last write is the end there, whatever the active had written when.
+	 */
+	other.memory[ese_log_offset(&area, f->result.next_lgpos - 2 * ESE_SEGMENT_BYTES) + 99] ^= 1;
+	read_log(f, MIB, 0);
+	assert_int_equal(f->result.end, ESE_LOG_END_REACHED);
+	other.memory[ese_log_offset(&area, f->result.next_lgpos) + 99] ^= 1;
+	f->log = ese_log_close(f->log);
+	f->log = copy;
+	ese_log_lead(copy);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(append(f, 5000, &end), 0);
+	run_for(f, 2 * ESE_LAZY_FLUSH_NS);
+	read_log(f, MIB, 0);
+	assert_int_equal(f->keys, 210);
+	assert_int_equal(f->result.epoch, 8);
+	assert_int_equal(f->result.end, ESE_LOG_END_REACHED);
+	f->log = ese_log_close(f->log);
+	f->area.layer = &f->device.layer;
+	crash_device_fini(&other);
+}
+
 /* ---- the crash ---- */
 
 struct commits {
@@ -768,6 +835,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(torn_tail_stays_dead, setup, teardown),
 	    cmocka_unit_test_setup_teardown(failing_writes_are_tried_again, setup, teardown),
 	    cmocka_unit_test_setup_teardown(checkpoint_survives_a_torn_slot, setup, teardown),
+	    cmocka_unit_test_setup_teardown(copy_follows_and_leads, setup, teardown),
 	    cmocka_unit_test_setup_teardown(crash_at_every_write, setup, teardown),
 	    cmocka_unit_test_setup_teardown(qnap_log_emerges, setup, teardown),
 	};

@@ -45,6 +45,10 @@ static const struct cli_option options[] = {
      FIELD(policy), CLI_BENCH},
     {"virtual", NULL, "everything in this process, in virtual time: hours in seconds", OPTION_FLAG,
      FIELD(virtual_time), CLI_VIRTUAL},
+    {"esrp", NULL,
+     "one summary of several runs of Jetstress' kind, in the manner of an ESRP paper, on standard "
+     "output; with --out also as esrp.html and esrp.txt there",
+     OPTION_FLAG, FIELD(esrp), CLI_ESRP},
     {"json", NULL, "print the answer as one JSON document", OPTION_FLAG, FIELD(json), CLI_JSON},
     {"reference", NULL, "print every key of the lab file with its meaning and default", OPTION_FLAG,
      FIELD(reference), CLI_REFERENCE},

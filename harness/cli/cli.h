@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CLI_MAX_SETS = 64 };
+enum { CLI_MAX_SETS = 64, CLI_MAX_RUNS = 256 };
 
 /* What the options said; only those a verb takes can be set. */
 struct cli_args {
@@ -17,7 +17,7 @@ struct cli_args {
 	const char *out_dir, *control;
 	const char *op, *block_size, *queue_depth, *threads, *time, *warmup, *policy, *pattern,
 	    *read_share;
-	bool quiet, verbose, json, reference, no_progress, virtual_time;
+	bool quiet, verbose, json, reference, no_progress, esrp, virtual_time;
 	char **words; /* what is no option */
 	int word_count;
 };
@@ -31,6 +31,7 @@ enum cli_option_bit {
 	CLI_REFERENCE = 1 << 5,
 	CLI_PROGRESS = 1 << 6,
 	CLI_VIRTUAL = 1 << 7,
+	CLI_ESRP = 1 << 8,
 };
 
 struct cli_verb {

@@ -24,7 +24,8 @@ const struct cli_verb cli_verbs[] = {
      CLI_SET | CLI_REFERENCE, 1, 1, cmd_check},
     {"ctl", "SOCKET COMMAND...", "status, statistics and faults of a running target", CLI_JSON, 2,
      10, cmd_ctl, cmd_ctl_help},
-    {"report", "DIR", "render a finished run again", 0, 1, 1, cmd_report},
+    {"report", "DIR...", "render a finished run again, or --esrp: sum several up",
+     CLI_ESRP | CLI_OUT, 1, CLI_MAX_RUNS, cmd_report},
 };
 const size_t cli_verb_count = ARRAY_SIZE(cli_verbs);
 

@@ -14,6 +14,9 @@
  * {
  *   "engine": "ese",
  *   "test": "performance" | "stress" | "database-backup" | "soft-recovery",
+ *   "description": "text",                -- may be absent
+ *   "sample_ns": integer,                 -- may be absent: length of the samples of which the
+ *                                            largest mean is the "maximum"; 15 s
  *   "error": null | "why the test could not be done: its prerequisites were not met, ...",
  *   "thresholds": {                       -- Jetstress' set Strict, or Lenient of a stress test
  *     "avg_db_read_ns", "max_db_read_ns", "avg_log_write_ns", "max_log_write_ns": integers,
@@ -29,6 +32,7 @@
  *     "sessions": 5 | 0 in an open loop, "loop": "closed" | "open",
  *     "cache_min_bytes", "cache_max_bytes", "flush_start_bytes", "flush_stop_bytes": integers,
  *     "target_iops": real (0: none), "achieved_iops": real,
+ *     "mailboxes": integer,                                        -- may be absent
  *     "mix": {"insert", "delete", "replace", "read", "lazy"},      -- percent
  *     "bdm": bool, "copies": integer,
  *     "stalls": integer in the window, "stalls_max_per_s": largest of a sample,

@@ -152,14 +152,29 @@ static void put_section(FILE *to, const char *id, const char *title)
 
 static void put_nav(const struct view *view, FILE *to)
 {
-	fputs("<nav aria-label=\"Sections\"><a href=\"#checks\">Checks</a><a href=\"#time\">Over "
-	      "time</a><a href=\"#latency\">Latency</a><a href=\"#paths\">Paths</a>",
+	fputs("<nav aria-label=\"Sections\"><a href=\"#checks\">Checks</a>", to);
+	if (view->record->exchange)
+		fputs("<a href=\"#exchange\">Exchange</a>", to);
+	fputs("<a href=\"#time\">Over time</a><a href=\"#latency\">Latency</a>"
+	      "<a href=\"#paths\">Paths</a>",
 	      to);
 	if (view->record->failover_count)
 		fputs("<a href=\"#failovers\">Failovers</a>", to);
 	fputs("<a href=\"#volumes\">Volumes</a><a href=\"#data\">Data</a><a "
 	      "href=\"#events\">Events</a><a href=\"#setup\">Set-up</a></nav>\n",
 	      to);
+}
+
+static int put_exchange(const struct view *view, FILE *to)
+{
+	int r;
+
+	if (!view->record->exchange)
+		return 0;
+	put_section(to, "exchange", "Exchange databases");
+	r = html_exchange(view, to);
+	fputs("</section>\n", to);
+	return r;
 }
 
 static int put_sections(const struct view *view, FILE *to)
@@ -170,6 +185,7 @@ static int put_sections(const struct view *view, FILE *to)
 	html_checks(view, to);
 	fputs("</section>\n", to);
 
+	r = put_exchange(view, to);
 	put_section(to, "time", "Over time");
 	fputs("<p class=\"legend-note\">Seconds since the start. Shaded: outside the measured "
 	      "window. Numbered flags: <span class=\"number fault\">n</span> fault, <span "
@@ -177,7 +193,8 @@ static int put_sections(const struct view *view, FILE *to)
 	      "class=\"script-only\"> Drag across a chart to zoom, double-click to see all "
 	      "again.</span></p>\n",
 	      to);
-	r = html_time_charts(view, to);
+	if (r == 0)
+		r = html_time_charts(view, to);
 	fputs("</section>\n", to);
 
 	put_section(to, "latency", "Latency");

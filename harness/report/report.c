@@ -15,21 +15,29 @@ const char *const verdict_names[] = {"pass", "fail", "skip", NULL};
 
 /* run.json first: should the disk be full, the machine-readable one has the best chance. */
 const struct report_writer *const report_writers[] = {
-    &run_json_writer, &summary_writer, &junit_writer,  &html_writer,
-    &prom_writer,     &hgrm_writer,    &config_writer, NULL,
+    &run_json_writer,	   &summary_writer, &junit_writer,  &html_writer,
+    &prom_writer,	   &hgrm_writer,    &config_writer, &jetstress_html_writer,
+    &jetstress_log_writer, &esrp_writer,    NULL,
 };
 
 /* One file of one writer. */
 struct job {
 	const struct report_writer *writer;
+	const struct record *record;
 	unsigned index; /* of those that write several */
-	char name[REPORT_NAME_BYTES];
 };
 
-static int job_run(const struct job *job, const struct record *record, FILE *to)
+static int job_fill(const void *arg, FILE *to)
 {
-	int r = job->writer->write ? job->writer->write(record, to)
-				   : job->writer->write_part(record, job->index, to);
+	const struct job *job = arg;
+
+	return job->writer->write ? job->writer->write(job->record, to)
+				  : job->writer->write_part(job->record, job->index, to);
+}
+
+static int fill_whole(report_fill_fn fill, const void *arg, FILE *to)
+{
+	int r = fill(arg, to);
 
 	if (r == 0 && (fflush(to) == EOF || ferror(to)))
 		r = -(errno ? errno : EIO);
@@ -39,22 +47,22 @@ static int job_run(const struct job *job, const struct record *record, FILE *to)
 	return r;
 }
 
-static int write_file(const struct record *record, const struct job *job, const char *dir,
+int report_write_file(const char *dir, const char *name, report_fill_fn fill, const void *arg,
 		      struct err *err)
 {
 	char *file = NULL, *temporary = NULL;
 	FILE *to = NULL;
 	int r;
 
-	if (asprintf(&file, "%s/%s", dir, job->name) < 0)
+	if (asprintf(&file, "%s/%s", dir, name) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (asprintf(&temporary, "%s/.%s.%ld", dir, job->name, (long)getpid()) < 0) {
+	if (asprintf(&temporary, "%s/.%s.%ld", dir, name, (long)getpid()) < 0) {
 		free(file);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
 	errno = 0;
 	to = fopen(temporary, "we");
-	r = to ? job_run(job, record, to) : -errno;
+	r = to ? fill_whole(fill, arg, to) : -errno;
 	if (to && fclose(to) == EOF && r == 0)
 		r = -errno;
 	if (r == 0 && rename(temporary, file) < 0)
@@ -76,15 +84,14 @@ static int write_file(const struct record *record, const struct job *job, const 
 static int write_files(const struct record *record, const struct report_writer *writer,
 		       const char *dir, struct err *err)
 {
-	struct job job = {.writer = writer};
+	struct job job = {.writer = writer, .record = record};
+	char name[REPORT_NAME_BYTES];
 	int first = 0, r;
 
-	if (writer->write) {
-		snprintf(job.name, sizeof job.name, "%s", writer->file);
-		return write_file(record, &job, dir, err);
-	}
-	for (; (r = writer->name(record, job.index, job.name)) == 0; job.index++) {
-		r = write_file(record, &job, dir, err);
+	if (writer->write)
+		return report_write_file(dir, writer->file, job_fill, &job, err);
+	for (; (r = writer->name(record, job.index, name)) == 0; job.index++) {
+		r = report_write_file(dir, name, job_fill, &job, err);
 		first = first ? first : r;
 	}
 	return first ? first : r == -ENOENT ? 0 : err_set(err, r, "%s", strerror(-r));

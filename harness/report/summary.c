@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "harness/report/format.h"
+#include "harness/report/summary.h"
 #include "harness/report/view.h"
 #include "harness/report/writers.h"
 
@@ -36,6 +37,11 @@ static void put_result(const struct page *page, enum verdict_status status)
 static void put_title(const struct page *page, const char *title)
 {
 	fprintf(page->to, page->colour ? "\n\033[1m%s\033[0m\n" : "\n%s\n", title);
+}
+
+static void begin_section(const void *arg, const char *title)
+{
+	put_title(arg, title);
 }
 
 static void put_head(const struct page *page)
@@ -333,13 +339,14 @@ int report_summary(const struct record *record, FILE *to, bool colour)
 	page.view = view;
 	put_head(&page);
 	put_checks(&page);
+	r = summary_exchange(record, begin_section, &page, to);
 	put_streams(&page);
 	put_paths(&page);
 	put_failovers(&page);
 	put_data_check(&page);
 	put_events(&page);
 	view_free(view);
-	return ferror(to) ? -EIO : 0;
+	return r < 0 ? r : ferror(to) ? -EIO : 0;
 }
 
 static int summary_write(const struct record *record, FILE *to)

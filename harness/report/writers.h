@@ -13,6 +13,11 @@
 /* "pass", "fail", "skip", by enum verdict_status; NULL-terminated. */
 extern const char *const verdict_names[];
 
+/* DIR/NAME appears whole or not at all; FILL writes it and returns 0 or a negative errno. */
+typedef int (*report_fill_fn)(const void *arg, FILE *to);
+int report_write_file(const char *dir, const char *name, report_fill_fn fill, const void *arg,
+		      struct err *err);
+
 /* Replaces in NAME what is not safe in the name of a file. */
 void report_safe_name(char *name);
 
@@ -23,5 +28,8 @@ extern const struct report_writer html_writer;
 extern const struct report_writer prom_writer;
 extern const struct report_writer hgrm_writer;
 extern const struct report_writer config_writer;
+extern const struct report_writer esrp_writer;
+extern const struct report_writer jetstress_html_writer;
+extern const struct report_writer jetstress_log_writer;
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Documents people read, byte for byte.  UPDATE_GOLDEN=1 rewrites the files; look at the
- * difference before committing it.
+ * Summaries, JUnit documents and charts against golden files.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,33 +17,14 @@
 #include "harness/report/writers.h"
 #include "tests/unit/report/files.h"
 #include "tests/unit/report/fixture.h"
+#include "tests/unit/report/golden.h"
 #include "tests/unit/report/markup.h"
-
-static void compare(const char *name, char *text)
-{
-	const char *update = getenv("UPDATE_GOLDEN");
-	char *want;
-
-	if (update && *update)
-		file_write(GOLDEN_DIR, name, text);
-	want = file_read(GOLDEN_DIR, name);
-	if (strcmp(text, want) != 0) {
-		size_t at, line = 1;
-
-		for (at = 0; text[at] && text[at] == want[at]; at++)
-			line += text[at] == '\n';
-		fail_msg("%s differs in line %zu:\n  is   %.60s\n  want %.60s", name, line,
-			 text + at, want + at);
-	}
-	free(want);
-	free(text);
-}
 
 static void summary_as_written(void **state)
 {
 	struct record *record = fixture_full();
 
-	compare("report-summary.txt", written_by(&summary_writer, record, NULL));
+	golden_compare("report-summary.txt", written_by(&summary_writer, record, NULL));
 	record_free(record);
 }
 
@@ -52,7 +32,7 @@ static void summary_of_nothing_as_written(void **state)
 {
 	struct record *record = fixture_empty();
 
-	compare("report-summary-empty.txt", written_by(&summary_writer, record, NULL));
+	golden_compare("report-summary-empty.txt", written_by(&summary_writer, record, NULL));
 	record_free(record);
 }
 
@@ -95,7 +75,7 @@ static void junit_as_written(void **state)
 {
 	struct record *record = fixture_full();
 
-	compare("report-junit.xml", written_by(&junit_writer, record, NULL));
+	golden_compare("report-junit.xml", written_by(&junit_writer, record, NULL));
 	record_free(record);
 }
 
@@ -148,7 +128,7 @@ static void line_chart_as_written(void **state)
 	    .mark_count = ARRAY_SIZE(marks),
 	};
 
-	compare("report-chart-lines.svg.html", chart_text(&chart));
+	golden_compare("report-chart-lines.svg.html", chart_text(&chart));
 }
 
 static void area_chart_as_written(void **state)
@@ -172,7 +152,7 @@ static void area_chart_as_written(void **state)
 	    .series_count = ARRAY_SIZE(series),
 	};
 
-	compare("report-chart-areas.svg.html", chart_text(&chart));
+	golden_compare("report-chart-areas.svg.html", chart_text(&chart));
 }
 
 /* Whatever the numbers, the drawing is finite and well-formed. */

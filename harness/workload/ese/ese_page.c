@@ -61,7 +61,7 @@ static void fill(uint8_t *to, size_t bytes, uint64_t word)
 
 /* Directory and records of a leaf; returns where they end. */
 static size_t put_records(const struct ese_identity *identity, const struct ese_image *leaf,
-			  uint8_t *page)
+			  uint8_t flush, uint8_t *page)
 {
 	uint8_t *place = page + ESE_PAGE_HEADER_BYTES;
 	size_t at = ESE_PAGE_HEADER_BYTES + (size_t)leaf->count * ESE_DIRECTORY_BYTES;
@@ -75,7 +75,7 @@ static size_t put_records(const struct ese_identity *identity, const struct ese_
 		put_be32(place + 4, slot->version);
 		put_be64(page + at, slot->key);
 		fill(page + at + KEY_BYTES, slot->bytes - KEY_BYTES,
-		     mix(identity->seed ^ slot->key) + mix(slot->version));
+		     mix(identity->seed ^ slot->key) + mix((uint64_t)slot->version << 8 | flush));
 		at += slot->bytes;
 	}
 	return at;
@@ -126,9 +126,11 @@ void ese_page_encode(const struct ese_identity *identity, uint64_t page, uint8_t
 	put_be32(bytes + AT_NEXT, image->next);
 	put_be32(bytes + AT_BASE_FIRST, image->base_first);
 	put_be32(bytes + AT_BASE_COUNT, image->base_count);
-	at = image->level == 0 ? put_records(identity, image, bytes) : put_children(image, bytes);
+	at = image->level == 0 ? put_records(identity, image, flush, bytes)
+			       : put_children(image, bytes);
 	assert(at <= ESE_PAGE_BYTES);
-	fill(bytes + at, ESE_PAGE_BYTES - at, mix(identity->seed + page) + image->dbtime);
+	fill(bytes + at, ESE_PAGE_BYTES - at,
+	     mix(mix(identity->seed + page) + image->dbtime) + flush);
 	for (unsigned i = 0; i < ESE_PAGE_UNITS; i++) {
 		bytes[AT_STAMPED + i] = *last_of_unit(buf, i);
 		*last_of_unit(buf, i) = flush;
@@ -150,7 +152,7 @@ static uint8_t *witness(uint8_t *page, unsigned i)
 }
 
 /* The checksum is wrong.  A page of several flushes is torn, unless a flipped bit has only hit one
- * of the flush numbers. */
+ * of the flush numbers (each unit's content depends on the number as well). */
 static int name_damage(const uint8_t *page)
 {
 	uint8_t copy[ESE_PAGE_BYTES];
@@ -207,7 +209,10 @@ int ese_page_check(const struct ese_identity *identity, const void *buf, uint64_
 	if (get_be32(bytes + AT_MAGIC) != PAGE_MAGIC ||
 	    get_be32(bytes + AT_CRC) != checksum(bytes)) {
 		ret_found->unwritten = anything;
-		return anything ? -1 : name_damage(bytes);
+		if (anything)
+			return -1;
+		return expect->flush == ESE_FLUSH_NEVER ? MISMATCH_NEVER_WRITTEN
+							: name_damage(bytes);
 	}
 	ret_found->flush = bytes[AT_FLUSH];
 	ret_found->dbtime = get_be64(bytes + AT_DBTIME);

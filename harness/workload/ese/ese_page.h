@@ -15,8 +15,8 @@
  * The checksum begins with the identity of the place (creation, database, page number), so that a
  * page is good in one place only; what it claims to be itself tells where it came from.  The last
  * byte of each 4 KiB unit is the flush number: a page of which only some units were written shows
- * two of them.  Payload and fill follow from seed, key and version: no two versions of a record are
- * alike, and a page can be made again from its image.
+ * two of them.  Payload and fill follow from seed, key, version and flush number: no two versions
+ * of a record are alike, no two flushes of a unit, and a page can be made again from its image.
  *
  * Pure: no state, no time.
  */

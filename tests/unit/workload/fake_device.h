@@ -33,6 +33,7 @@ struct fake_device {
 	uint8_t *memory;
 	uint64_t delay_ns; /* 0: ends within submit */
 	enum fake_fault fault;
+	unsigned skip;	      /* I/Os of its kind that are let by first */
 	unsigned fault_count; /* how many more times */
 	uint64_t from, to;
 	uint64_t submitted, ended, reads, writes, max_end;
@@ -56,6 +57,10 @@ static bool fake_hit(struct fake_device *fake, const struct io *io, bool write)
 	if (fake->fault == FAKE_NONE || fake->fault_count == 0 || for_write != write ||
 	    io->offset_bytes + io->length_bytes <= fake->from || io->offset_bytes >= fake->to)
 		return false;
+	if (fake->skip > 0) {
+		fake->skip--;
+		return false;
+	}
 	fake->fault_count--;
 	return true;
 }

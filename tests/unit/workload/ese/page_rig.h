@@ -132,7 +132,7 @@ static inline void rig_init(struct rig *rig, uint64_t seed, bool content, bool k
 	fake_init(&rig->fake, rig->loop, "db1", RIG_VOLUME_BYTES, delay_ns);
 	rng_init(&rig->rng, seed, 1);
 	if (!known_zero)
-		rng_fill(&rig->rng, rig->fake.memory, RIG_VOLUME_BYTES);
+		memset(rig->fake.memory, 0xa5, RIG_VOLUME_BYTES);
 	if (ese_rules_init(&rig->rules, &config, &err) < 0 ||
 	    ese_layout_database(RIG_VOLUME_BYTES, 0, rig->rules.pages, 4, &rig->layout, &err) < 0)
 		abort();

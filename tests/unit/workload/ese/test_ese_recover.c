@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Redo and soft recovery on a store of make-believe pages: each keeps its dbtime and a sum over all
- * that was ever done to it, in order.
+ * Redo and soft recovery on a store of make-believe pages.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,34 +9,18 @@
 
 #include <cmocka.h>
 
-#include "harness/workload/ese/ese_recover.h"
 #include "tests/unit/workload/ese/crash_device.h"
+#include "tests/unit/workload/ese/page_store.h"
 
-enum { PAGES = 300, BASE = 64 << 10, FILES = 8 };
-
-struct page {
-	uint64_t dbtime, sum;
-};
+enum { BASE = 64 << 10, FILES = 8 };
 
 struct fixture {
 	struct loop *loop;
 	struct crash_device device;
 	struct ese_log_area area;
 	struct ese_log *log;
-	struct rng rng;
-	struct page model[PAGES]; /* as it should be */
-	struct page disk[PAGES];  /* what recovery works on */
-	bool clean[PAGES];	  /* not changed since the last copy to disk */
-	uint64_t dbtime;
-	/* Of the redo. */
-	uint64_t fetch_ns; /* 0: at once */
-	struct loop_timer timer;
-	void (*fetched)(void *arg, int status);
-	void *fetched_arg;
-	unsigned held;
-	int fetch_status;
-	uint64_t lost_page, lost_found, lost_expected, lost_count;
-	uint64_t batch_max;
+	struct page_model model;
+	struct page_store store; /* what recovery works on */
 	struct ese_recovery *recovery;
 	struct ese_recovery_result result;
 	bool done;
@@ -58,10 +41,9 @@ static int setup(void **state)
 	};
 	config = (struct ese_log_config){.loop = f->loop, .area = f->area, .epoch = 1};
 	assert_int_equal(ese_log_open(&config, &f->log, NULL), 0);
-	rng_init(&f->rng, 3, 0);
-	for (unsigned i = 0; i < PAGES; i++)
-		f->clean[i] = true;
-	f->fetch_ns = 5 * NS_PER_MS;
+	model_init(&f->model, 3);
+	f->store.loop = f->loop;
+	f->store.fetch_ns = 5 * NS_PER_MS;
 	*state = f;
 	return 0;
 }
@@ -78,137 +60,21 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---- the store ---- */
-
-static void fetch_due(void *arg)
-{
-	struct fixture *f = arg;
-
-	f->fetched(f->fetched_arg, f->fetch_status);
-}
-
-static void fetch(void *arg, const uint64_t *pages, unsigned count,
-		  void (*done)(void *done_arg, int status), void *done_arg)
-{
-	struct fixture *f = arg;
-
-	assert_int_equal(f->held, 0);
-	assert_true(count > 0 && count <= ESE_PREREAD_MAX);
-	for (unsigned i = 1; i < count; i++)
-		assert_true(pages[i - 1] < pages[i]);
-	f->batch_max = MAX_OF(f->batch_max, count);
-	if (f->fetch_status == 0)
-		f->held = count;
-	f->fetched = done;
-	f->fetched_arg = done_arg;
-	if (!f->fetch_ns) {
-		done(done_arg, f->fetch_status);
-		return;
-	}
-	loop_timer_init(&f->timer, fetch_due, f);
-	loop_timer_set(f->loop, &f->timer, loop_now_ns(f->loop) + f->fetch_ns);
-}
-
-static void release(void *arg, const uint64_t *pages, unsigned count)
-{
-	struct fixture *f = arg;
-
-	assert_int_equal(f->held, count);
-	f->held = 0;
-}
-
-static uint64_t dbtime_of(void *arg, uint64_t page)
-{
-	return ((struct fixture *)arg)->disk[page].dbtime;
-}
-
-static void change(struct page *page, const struct ese_update *update)
-{
-	if (update->kind == ESE_UPDATE_IMAGE)
-		page->sum = update->slots[0].key;
-	else
-		page->sum = page->sum * 31 + update->key;
-	page->dbtime = update->dbtime_after;
-}
-
-static int apply(void *arg, const struct ese_update *update, uint64_t first, uint64_t end)
-{
-	struct fixture *f = arg;
-
-	assert_true(f->held > 0);
-	assert_true(first < end);
-	change(&f->disk[update->page], update);
-	return 0;
-}
-
-static void lost_flush(void *arg, uint64_t page, uint64_t found, uint64_t expected)
-{
-	struct fixture *f = arg;
-
-	f->lost_count++;
-	f->lost_page = page;
-	f->lost_found = found;
-	f->lost_expected = expected;
-}
-
-static const struct ese_redo_ops store_ops = {
-    .fetch = fetch,
-    .release = release,
-    .dbtime = dbtime_of,
-    .apply = apply,
-    .lost_flush = lost_flush,
-};
-
 /* ---- doing and recovering ---- */
-
-/* One record that changes 1..8 pages; a page that was clean is logged as a whole. */
-static void do_record(struct fixture *f)
-{
-	struct ese_record record = {
-	    .kind = ESE_RECORD_SPLIT,
-	    .update_count = 1 + (unsigned)rng_below(&f->rng, 8) * (rng_below(&f->rng, 4) == 0),
-	    .padded_bytes = (uint32_t)rng_below(&f->rng, 8000),
-	};
-	struct ese_slot slots[ESE_UPDATES_MAX];
-	uint64_t first, end, base = rng_below(&f->rng, PAGES - ESE_UPDATES_MAX);
-
-	record.update_count = MIN_OF(record.update_count, (unsigned)ESE_UPDATES_MAX);
-	for (unsigned i = 0; i < record.update_count; i++) {
-		struct ese_update *update = &record.updates[i];
-		uint64_t page = base + i;
-
-		*update = (struct ese_update){
-		    .page = page,
-		    .dbtime_before = f->model[page].dbtime,
-		    .dbtime_after = ++f->dbtime,
-		    .kind = ESE_UPDATE_PUT,
-		    .key = rng_u64(&f->rng),
-		};
-		change(&f->model[page], update);
-		if (f->clean[page]) {
-			slots[i] = (struct ese_slot){.key = f->model[page].sum};
-			update->kind = ESE_UPDATE_IMAGE;
-			update->slots = &slots[i];
-			update->slot_count = 1;
-		}
-		f->clean[page] = false;
-	}
-	assert_int_equal(ese_log_append(f->log, &record, &first, &end), 0);
-}
 
 static void do_records(struct fixture *f, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		do_record(f);
+		model_record(&f->model, f->log);
 		if (i % 16 == 0) {
 			ese_log_flush(f->log, ese_log_tip(f->log));
 			loop_run_until(f->loop, loop_now_ns(f->loop) + 10 * NS_PER_MS);
 		}
-		if (rng_below(&f->rng, 4) == 0) {
-			uint64_t page = rng_below(&f->rng, PAGES);
+		if (rng_below(&f->model.rng, 4) == 0) {
+			uint64_t page = rng_below(&f->model.rng, STORE_PAGES);
 
-			f->disk[page] = f->model[page];
-			f->clean[page] = true;
+			f->store.pages[page] = f->model.pages[page];
+			f->model.clean[page] = true;
 		}
 	}
 	ese_log_flush(f->log, ese_log_tip(f->log));
@@ -230,8 +96,8 @@ static void recover(struct fixture *f, uint64_t redo_lgpos, uint64_t flushed_lgp
 	    .loop = f->loop,
 	    .area = f->area,
 	    .checkpoint = {.redo_lgpos = redo_lgpos, .flushed_lgpos = flushed_lgpos},
-	    .ops = &store_ops,
-	    .ops_arg = f,
+	    .ops = &page_store_ops,
+	    .ops_arg = &f->store,
 	    .done = recovered,
 	    .arg = f,
 	};
@@ -242,7 +108,7 @@ static void recover(struct fixture *f, uint64_t redo_lgpos, uint64_t flushed_lgp
 	for (unsigned i = 0; i < 1000 && !f->done; i++)
 		loop_run_until(f->loop, loop_now_ns(f->loop) + NS_PER_S);
 	assert_true(f->done);
-	assert_int_equal(f->held, 0);
+	assert_int_equal(f->store.held, 0);
 }
 
 static void redoes_what_is_missing(void **state)
@@ -251,17 +117,17 @@ static void redoes_what_is_missing(void **state)
 
 	for (unsigned round = 0; round < 2; round++) {
 		do_records(f, 500);
-		f->fetch_ns = round ? 0 : 5 * NS_PER_MS;
+		f->store.fetch_ns = round ? 0 : 5 * NS_PER_MS;
 		recover(f, MIB, ese_log_flushed(f->log));
 		assert_int_equal(f->result.status, 0);
-		assert_memory_equal(f->disk, f->model, sizeof f->model);
+		assert_memory_equal(f->store.pages, f->model.pages, sizeof f->model.pages);
 		assert_true(f->result.updates_done > 0);
 		assert_true(f->result.updates_there > 0);
-		assert_int_equal(f->result.dbtime, f->dbtime);
+		assert_int_equal(f->result.dbtime, f->model.dbtime);
 		assert_int_equal(f->result.records, 500 * (round + 1));
 		assert_int_equal(f->result.log.end, ESE_LOG_END_REACHED);
 		assert_true(f->result.files > 1.0 * (round + 1));
-		assert_int_equal(f->batch_max, ESE_PREREAD_MAX);
+		assert_int_equal(f->store.batch_max, ESE_PREREAD_MAX);
 	}
 	/* Once more: everything is there. */
 	recover(f, MIB, 0);
@@ -271,27 +137,27 @@ static void redoes_what_is_missing(void **state)
 static void lost_flush_is_named(void **state)
 {
 	struct fixture *f = *state;
-	struct page before;
+	struct store_page before;
 	uint64_t redo_lgpos;
 
 	do_records(f, 100);
 	redo_lgpos = ese_log_tip(f->log);
-	memcpy(f->disk, f->model, sizeof f->disk);
-	memset(f->clean, 0, sizeof f->clean);
-	before = f->disk[150];
+	memcpy(f->store.pages, f->model.pages, sizeof f->store.pages);
+	memset(f->model.clean, 0, sizeof f->model.clean);
+	before = f->store.pages[150];
 	do_records(f, 300);
 	/* The page's write before the checkpoint had been acknowledged and was lost. */
-	f->disk[150] = (struct page){before.dbtime - 1, 12345};
+	f->store.pages[150] = (struct store_page){before.dbtime - 1, 12345};
 	recover(f, redo_lgpos, 0);
 	assert_int_equal(f->result.status, -EUCLEAN);
 	assert_int_equal(f->result.pages_wrong, 1);
-	assert_int_equal(f->lost_count, 1);
-	assert_int_equal(f->lost_page, 150);
-	assert_int_equal(f->lost_found, before.dbtime - 1);
-	assert_int_equal(f->lost_expected, before.dbtime);
+	assert_int_equal(f->store.lost_count, 1);
+	assert_int_equal(f->store.lost_page, 150);
+	assert_int_equal(f->store.lost_found, before.dbtime - 1);
+	assert_int_equal(f->store.lost_expected, before.dbtime);
 	/* All others are as they should be. */
-	f->disk[150] = f->model[150];
-	assert_memory_equal(f->disk, f->model, sizeof f->model);
+	f->store.pages[150] = f->model.pages[150];
+	assert_memory_equal(f->store.pages, f->model.pages, sizeof f->model.pages);
 }
 
 static void torn_page_is_mended(void **state)
@@ -300,15 +166,15 @@ static void torn_page_is_mended(void **state)
 	unsigned torn = 0;
 
 	do_records(f, 400);
-	for (unsigned i = 0; i < PAGES; i += 7)
-		if (f->model[i].dbtime) {
-			f->disk[i] = (struct page){ESE_DBTIME_UNREADABLE, 666};
+	for (unsigned i = 0; i < STORE_PAGES; i += 7)
+		if (f->model.pages[i].dbtime) {
+			f->store.pages[i] = (struct store_page){ESE_DBTIME_UNREADABLE, 666};
 			torn++;
 		}
 	recover(f, MIB, 0);
 	assert_int_equal(f->result.status, 0);
 	assert_int_equal(f->result.pages_mended, torn);
-	assert_memory_equal(f->disk, f->model, sizeof f->model);
+	assert_memory_equal(f->store.pages, f->model.pages, sizeof f->model.pages);
 }
 
 static void errors_end_it(void **state)
@@ -318,13 +184,13 @@ static void errors_end_it(void **state)
 
 	do_records(f, 200);
 	flushed = ese_log_flushed(f->log);
-	f->fetch_status = -EIO;
+	f->store.fetch_status = -EIO;
 	recover(f, MIB, 0);
 	assert_int_equal(f->result.status, -EIO);
-	f->fetch_ns = 0;
+	f->store.fetch_ns = 0;
 	recover(f, MIB, 0);
 	assert_int_equal(f->result.status, -EIO);
-	f->fetch_status = 0;
+	f->store.fetch_status = 0;
 	/* The log is shorter than it was known to be. */
 	f->device.memory[ese_log_offset(&f->area, flushed - ESE_SEGMENT_BYTES) + 99] ^= 1;
 	recover(f, MIB, 0);
@@ -350,8 +216,8 @@ static void can_be_stopped(void **state)
 	    .loop = f->loop,
 	    .area = f->area,
 	    .checkpoint = {.redo_lgpos = MIB},
-	    .ops = &store_ops,
-	    .ops_arg = f,
+	    .ops = &page_store_ops,
+	    .ops_arg = &f->store,
 	    .done = recovered,
 	    .arg = f,
 	};

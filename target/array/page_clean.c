@@ -196,7 +196,7 @@ unsigned cleaner_count_of(const struct cleaner *cleaner, unsigned member)
 
 bool cleaner_will_free(const struct cleaner *cleaner)
 {
-	for (unsigned i = 0; i < cleaner->count; i++)
+	for (unsigned i = 0; i < cleaner->count && !cleaner->stopping; i++)
 		if (!cleaner->pages[i].failed &&
 		    !member_is_offline(member_of(cleaner, &cleaner->pages[i])))
 			return true;

@@ -14,13 +14,18 @@
 #include "target/array/page_clean.h"
 #include "target/array/page_move.h"
 
+static void wake_held(struct pool *pool)
+{
+	for (unsigned i = 0; i < pool->volume_count; i++)
+		if (pool->volumes[i]->held.first)
+			volume_wake(pool->volumes[i]);
+}
+
 /* A page became free. */
 static void page_freed(struct pool *pool)
 {
 	pool_check_space(pool);
-	for (unsigned i = 0; i < pool->volume_count; i++)
-		if (pool->volumes[i]->held.first)
-			volume_wake(pool->volumes[i]);
+	wake_held(pool);
 	balancer_page_freed(pool->balancer);
 }
 
@@ -85,6 +90,7 @@ void pool_stop(struct pool *pool)
 		mover_stop(pool->mover);
 	if (pool->cleaner)
 		cleaner_stop(pool->cleaner);
+	wake_held(pool); /* the page they wait for will not become free any more */
 }
 
 /* Nothing is written any more.  True: all members have noted that. */

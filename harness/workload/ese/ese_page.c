@@ -211,8 +211,9 @@ int ese_page_check(const struct ese_identity *identity, const void *buf, uint64_
 		ret_found->unwritten = anything;
 		if (anything)
 			return -1;
-		return expect->flush == ESE_FLUSH_NEVER ? MISMATCH_NEVER_WRITTEN
-							: name_damage(bytes);
+		return expect->flush == ESE_FLUSH_NEVER && expect->newer_dbtime == UINT64_MAX
+			   ? MISMATCH_NEVER_WRITTEN
+			   : name_damage(bytes);
 	}
 	ret_found->flush = bytes[AT_FLUSH];
 	ret_found->dbtime = get_be64(bytes + AT_DBTIME);

@@ -97,8 +97,9 @@ void ese_pager_read(struct ese_pager *pager, struct ese_page_io *pio);
  * the volume they may be anything. */
 void ese_pager_write(struct ese_pager *pager, struct ese_page_io *pio);
 
-/* Between a crash and the end of redo: pages with a dbtime beyond DBTIME (the checkpoint's) may
- * have any flush number.  UINT64_MAX ends it. */
+/* Between a crash and the end of redo: pages with a dbtime beyond DBTIME may have any flush number,
+ * and torn ones are bad, but not reported.  DBTIME: that of the last update before the checkpoint's
+ * redo_lgpos (a smaller one only lets more pages by).  UINT64_MAX ends it. */
 void ese_pager_recovering(struct ese_pager *pager, uint64_t dbtime);
 
 struct ese_flush_map *ese_pager_map(struct ese_pager *pager);

@@ -36,7 +36,7 @@
  *     "mix": {"insert", "delete", "replace", "read", "lazy"},      -- percent
  *     "bdm": bool, "copies": integer,
  *     "stalls": integer in the window, "stalls_max_per_s": largest of a sample,
- *     "transactions": integer in the window,
+ *     "transactions", "failed_transactions": integers in the window,
  *     "databases": [{
  *       "name": "Instance1.1", "volume": "db1", "log_volume": "db1",
  *       "file": "path of the .edb as a report prints it", "log_path": "...",
@@ -46,7 +46,8 @@
  *       "backup": {"bytes", "seconds", "bytes_per_s"},             -- may be absent
  *       "recovery": {"files", "seconds", "seconds_per_file",       -- may be absent
  *                    "records", "pages_read", "pages_written"},
- *       "checksum": {"pages", "bad", "seconds", "bytes_per_s"}     -- may be absent
+ *       "checksum": {"pages", "bad", "not_readable",               -- may be absent
+ *                    "seconds", "bytes_per_s"}
  *     }],
  *     "host_counters": [{"name": "% Processor Time", "average", "minimum", "maximum"}]
  *   }],
@@ -58,7 +59,8 @@
  *                 "verdict": "accepted" | "latency too high" | "too few I/Os" | "slope unstable",
  *                 "next_sessions": integer (0: none)}]
  *   },
- *   "checksum": null | {"pages", "bad", "seconds", "bytes_per_s"}, -- all databases together
+ *   "checksum": null | {"pages", "bad", "not_readable",           -- all databases together
+ *                       "seconds", "bytes_per_s"},
  *   "log": [{"wall_ns": integer, "host": null (all servers) | "mbx1",
  *            "text": "Preparing for testing ..."}]
  * }

@@ -14,6 +14,8 @@
 
 #include "base/config.h"
 
+enum { ESE_SESSIONS_MAX = 10000 }; /* of a host */
+
 enum ese_test_kind { ESE_PERFORMANCE, ESE_STRESS, ESE_BACKUP, ESE_SOFT_RECOVERY };
 enum ese_loop_kind { ESE_CLOSED, ESE_OPEN };
 enum ese_content_kind { ESE_VERIFIED, ESE_NO_CONTENT };
@@ -37,6 +39,23 @@ struct ese_tuning_config {
 	uint64_t samples_ns; /* length of a sample */
 	uint64_t transient, stable;
 	uint64_t limit_ns; /* the whole of it */
+};
+
+/* Jetstress' criteria; a latency of 0: that of the test type. */
+struct ese_thresholds_config {
+	uint64_t avg_db_read_ns, max_db_read_ns, avg_log_write_ns, max_log_write_ns;
+	uint64_t samples; /* above a maximum that are forgiven */
+	double margin;	  /* of the target that may be missing */
+	double stalls;	  /* page fault stalls a second */
+};
+
+struct ese_warm_up_config {
+	double cache; /* share of it that must be full */
+	uint64_t limit_ns;
+};
+
+struct ese_soft_recovery_config {
+	uint64_t files; /* of log, per database */
 };
 
 /* Constants of the model, each as in ese_constants.h; those of the cache are here only. */
@@ -83,10 +102,17 @@ struct ese_config {
 	int replication;	   /* enum ese_replication_kind */
 	struct cfg_list placement; /* struct ese_placement_config */
 	struct ese_tuning_config tuning;
+	struct ese_warm_up_config warm_up;
+	struct ese_thresholds_config thresholds;
+	struct ese_soft_recovery_config recovery;
+	uint64_t backup_depth; /* reads in flight, per database */
 	struct ese_constants_config constants;
 };
 
 extern const struct cfg_schema ese_schema;
+/* ese_test_schema.c */
+extern const struct cfg_schema ese_tuning_schema, ese_warm_up_schema, ese_thresholds_schema,
+    ese_soft_recovery_schema;
 
 /* Checks what a schema alone cannot, and fills in what follows from other keys. */
 void ese_configure(struct cfg *cfg, void *config);

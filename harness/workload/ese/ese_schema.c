@@ -11,12 +11,11 @@
 #include "harness/workload/ese/ese_constants.h"
 #include "harness/workload/exchange_profile.h"
 
-#define SESSIONS_MAX 10000
-
 /* Which of the ring's files hold what is not in the database yet: the checkpoint's depth, at most
  * 1.25 times it, and as much again for a writer that has to catch up. */
 #define LOG_FILES_PER_DEPTH 2
 #define LOG_FILES_MIN	    64
+#define LOG_FILES_SPARE	    8
 
 static const char *const test_names[] = {"performance", "stress", "database-backup",
 					 "soft-recovery", NULL};
@@ -90,49 +89,6 @@ static const struct cfg_schema access_schema = {
     .size = sizeof(struct ese_access_config),
     .fields = access_fields,
     .field_count = ARRAY_SIZE(access_fields),
-};
-
-#define AT(member) offsetof(struct ese_tuning_config, member)
-static const struct cfg_field tuning_fields[] = {
-    {.key = "start",
-     .type = CFG_UINT,
-     .offset = AT(start),
-     .max = SESSIONS_MAX,
-     .help = "sessions of the first cycle; default: two for each database"},
-    {.key = "sample",
-     .type = CFG_DURATION,
-     .offset = AT(samples_ns),
-     .preset = "1s",
-     .min = 1e6,
-     .max = 60e9,
-     .help = "how long a sample of latency is"},
-    {.key = "transient",
-     .type = CFG_UINT,
-     .offset = AT(transient),
-     .preset = "30",
-     .min = 3,
-     .max = 10000,
-     .help = "samples until latency may be judged as stable"},
-    {.key = "stable",
-     .type = CFG_UINT,
-     .offset = AT(stable),
-     .preset = "120",
-     .min = 3,
-     .max = 10000,
-     .help = "samples from which a cycle is judged"},
-    {.key = "limit",
-     .type = CFG_DURATION,
-     .offset = AT(limit_ns),
-     .preset = "1h",
-     .min = 1e9,
-     .help = "tuning that has not succeeded by then has failed"},
-};
-#undef AT
-static const struct cfg_schema tuning_schema = {
-    .name = "workload.tuning",
-    .size = sizeof(struct ese_tuning_config),
-    .fields = tuning_fields,
-    .field_count = ARRAY_SIZE(tuning_fields),
 };
 
 #define AT(member) offsetof(struct ese_constants_config, member)
@@ -428,7 +384,23 @@ static const struct cfg_field fields[] = {
      .sub = &placement_schema,
      .help = "databases whose log is on another volume; default: every volume holds a database "
 	     "and its log"},
-    {.key = "tuning", .type = CFG_STRUCT, .offset = AT(tuning), .sub = &tuning_schema},
+    {.key = "tuning", .type = CFG_STRUCT, .offset = AT(tuning), .sub = &ese_tuning_schema},
+    {.key = "warm-up", .type = CFG_STRUCT, .offset = AT(warm_up), .sub = &ese_warm_up_schema},
+    {.key = "thresholds",
+     .type = CFG_STRUCT,
+     .offset = AT(thresholds),
+     .sub = &ese_thresholds_schema},
+    {.key = "recovery",
+     .type = CFG_STRUCT,
+     .offset = AT(recovery),
+     .sub = &ese_soft_recovery_schema},
+    {.key = "backup-depth",
+     .type = CFG_UINT,
+     .offset = AT(backup_depth),
+     .preset = "2",
+     .min = 1,
+     .max = 16,
+     .help = "test: database-backup: reads of 256 KiB in flight, per database"},
     {.key = "constants", .type = CFG_STRUCT, .offset = AT(constants), .sub = &constants_schema},
 };
 #undef AT
@@ -451,9 +423,9 @@ static void configure_sessions(struct cfg *cfg, struct ese_config *config)
 		return;
 	count = strtoul(config->sessions, &end, 10);
 	if (config->sessions[0] < '0' || config->sessions[0] > '9' || *end || count < 1 ||
-	    count > SESSIONS_MAX) {
+	    count > ESE_SESSIONS_MAX) {
 		cfg_error_at(cfg, &config->sessions, "'sessions' must be auto or 1 to %d",
-			     SESSIONS_MAX);
+			     ESE_SESSIONS_MAX);
 		return;
 	}
 	config->session_count = count;
@@ -555,12 +527,21 @@ void ese_config_constants(const struct ese_config *config, struct ese_constants 
 	ret_constants->write_depth = (uint32_t)from->write_depth;
 }
 
-static void supply_log_files(struct ese_config *config)
+/* A recovery test's log must fit, with room for what is written until the load has ended. */
+static void supply_log_files(struct cfg *cfg, struct ese_config *config)
 {
-	uint64_t files = config->checkpoint_bytes * LOG_FILES_PER_DEPTH / MIB;
+	uint64_t files =
+	    MAX_OF(config->checkpoint_bytes * LOG_FILES_PER_DEPTH / MIB, (uint64_t)LOG_FILES_MIN);
+	uint64_t replayed = config->test == ESE_SOFT_RECOVERY ? config->recovery.files : 0;
 
+	replayed += replayed ? replayed / 8 + LOG_FILES_SPARE : 0;
 	if (!config->log_files)
-		config->log_files = MAX_OF(files, LOG_FILES_MIN);
+		config->log_files = MAX_OF(files, replayed);
+	else if (config->log_files < replayed)
+		cfg_error_at(cfg, &config->log_files,
+			     "'log-files' must be at least %llu for the %llu that are replayed",
+			     (unsigned long long)replayed,
+			     (unsigned long long)config->recovery.files);
 }
 
 void ese_configure(struct cfg *cfg, void *opaque)
@@ -572,7 +553,7 @@ void ese_configure(struct cfg *cfg, void *opaque)
 	supply_constants(cfg, &config->constants);
 	check_pairs(cfg, config);
 	check_placement(cfg, config);
-	supply_log_files(config);
+	supply_log_files(cfg, config);
 }
 
 double ese_config_target_iops(const struct ese_config *config)

@@ -137,6 +137,17 @@ void ese_server_detach(struct ese_server *server, workload_fn done, void *arg)
 	step_ended(server, 0);
 }
 
+void ese_server_drop(struct ese_server *server, workload_fn done, void *arg)
+{
+	begin_steps(server, done, arg);
+	for (unsigned i = 0; i < server->db_count; i++)
+		if (server->dbs[i].attached) {
+			server->steps++;
+			ese_db_drop(server->dbs[i].db, detached, &server->dbs[i]);
+		}
+	step_ended(server, 0);
+}
+
 /* ---- start and stop ---- */
 
 void ese_server_start(struct ese_server *server)

@@ -72,6 +72,8 @@ void ese_server_start(struct ese_server *server);
 void ese_server_stop(struct ese_server *server, workload_fn done, void *arg);
 /* After stop: writes what is dirty and detaches. */
 void ese_server_detach(struct ese_server *server, workload_fn done, void *arg);
+/* After stop, in place of detach: forgets what is in memory, as a crash does.  Then attach. */
+void ese_server_drop(struct ese_server *server, workload_fn done, void *arg);
 double ese_server_progress(const struct ese_server *server); /* 0..1 of attach */
 
 /* Closed loop: how many sessions there are from now on; more begin at once, those too many end

@@ -6,8 +6,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -16,18 +16,9 @@
 
 enum { AT_MAGIC = 4, AT_CREATION = 8, AT_DATABASE = 24, AT_MAP_PAGE = 32 };
 
-/* Zero pages of the kernel until they are touched. */
-static void *map_new(uint64_t bytes)
+static uint64_t words_of(uint64_t bits)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
-static uint64_t bitmap_bytes(uint64_t bits)
-{
-	return (bits + 63) / 64 * 8;
+	return (bits + 63) / 64;
 }
 
 static void bit_set(uint64_t *bitmap, uint64_t bit)
@@ -50,9 +41,10 @@ int ese_flush_map_init(struct ese_flush_map *map, const struct ese_identity *ide
 	    .map_pages = ese_flush_map_bytes(pages) / ESE_MAP_PAGE_BYTES,
 	    .stride = ESE_FLUSH_STRIDE,
 	};
-	map->flush = map_new(pages);
-	map->unsure = map_new(bitmap_bytes(pages));
-	map->dirty = map_new(bitmap_bytes(map->map_pages));
+	/* What is never touched stays zero pages of the kernel. */
+	map->flush = calloc(pages, 1);
+	map->unsure = calloc(words_of(pages), sizeof *map->unsure);
+	map->dirty = calloc(words_of(map->map_pages), sizeof *map->dirty);
 	if (map->flush && map->unsure && map->dirty)
 		return 0;
 	ese_flush_map_done(map);
@@ -61,12 +53,9 @@ int ese_flush_map_init(struct ese_flush_map *map, const struct ese_identity *ide
 
 void ese_flush_map_done(struct ese_flush_map *map)
 {
-	if (map->flush)
-		munmap(map->flush, map->pages);
-	if (map->unsure)
-		munmap(map->unsure, bitmap_bytes(map->pages));
-	if (map->dirty)
-		munmap(map->dirty, bitmap_bytes(map->map_pages));
+	free(map->flush);
+	free(map->unsure);
+	free(map->dirty);
 	map->flush = NULL;
 	map->unsure = map->dirty = NULL;
 }

@@ -3,7 +3,7 @@
  * The flush map: for each page the number of its last acknowledged flush, which the page carries as
  * well.  A page that comes back with another number was lost or is an old one.
  *
- * In memory one byte a page (a sparse map: what was never touched costs nothing).  On the volume
+ * In memory one byte a page (what was never touched costs nothing).  On the volume
  * map pages of 4 KiB: 0 CRC32C, 4 magic "ESEF", 8 creation UUID (16), 24 database (4), 28 zero (4),
  * 32 map page number, 40 zero (24), 64 entries (4,032).  A map page that was never written reads as
  * zeros: all its pages were never flushed.

@@ -56,6 +56,7 @@ int cmd_bench(const struct cli_args *args);
 int cmd_check(const struct cli_args *args);
 int cmd_ctl(const struct cli_args *args);
 void cmd_ctl_help(void);
+int cmd_import(const struct cli_args *args);
 int cmd_report(const struct cli_args *args);
 int cmd_run(const struct cli_args *args);
 int cmd_target(const struct cli_args *args);

@@ -24,6 +24,8 @@ const struct cli_verb cli_verbs[] = {
      CLI_SET | CLI_REFERENCE, 1, 1, cmd_check},
     {"ctl", "SOCKET COMMAND...", "status, statistics and faults of a running target", CLI_JSON, 2,
      10, cmd_ctl, cmd_ctl_help},
+    {"import", "JetstressConfig.xml", "print the lab file that a Jetstress configuration comes to",
+     0, 1, 1, cmd_import},
     {"report", "DIR...", "render a finished run again, or --esrp: sum several up",
      CLI_ESRP | CLI_OUT, 1, CLI_MAX_RUNS, cmd_report},
 };

@@ -15,8 +15,8 @@
  *   "engine": "ese",
  *   "test": "performance" | "stress" | "database-backup" | "soft-recovery",
  *   "description": "text",                -- may be absent
- *   "sample_ns": integer,                 -- may be absent: length of the samples of which the
- *                                            largest mean is the "maximum"; 15 s
+ *   "sample_ns": integer,                 -- may be absent: samples of which the largest mean is the
+ *                                            "maximum" are that long; else those of the record
  *   "error": null | "why the test could not be done: its prerequisites were not met, ...",
  *   "thresholds": {                       -- Jetstress' set Strict, or Lenient of a stress test
  *     "avg_db_read_ns", "max_db_read_ns", "avg_log_write_ns", "max_log_write_ns": integers,

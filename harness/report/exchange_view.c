@@ -12,7 +12,6 @@
 #include "base/bytes.h"
 
 enum { SERVERS_MAX = 1024, DATABASES_MAX = 1024 };
-#define SAMPLE_PRESET_NS (15 * NS_PER_S)
 
 const char *const exchange_stream_names[] = {"db-read",	  "db-write", "log-read",
 					     "log-write", "bdm-read", NULL};
@@ -221,8 +220,6 @@ static void fill_head(struct exchange_view *view)
 		view->window_s =
 		    (double)(record->window_end_ns - record->window_start_ns) / (double)NS_PER_S;
 	view->sample_ns = count_of(view->json, "sample_ns");
-	if (!view->sample_ns)
-		view->sample_ns = SAMPLE_PRESET_NS;
 	view->avg_db_read_ns = number_or_zero(thresholds, "avg_db_read_ns");
 	view->max_db_read_ns = number_or_zero(thresholds, "max_db_read_ns");
 	view->avg_log_write_ns = number_or_zero(thresholds, "avg_log_write_ns");

@@ -89,7 +89,7 @@ static void put_engine(const struct exchange_server_view *server, FILE *to)
 {
 	jetstress_begin(to, "Databases" ADDED);
 	jetstress_columns(to, "Instance|Role|Volume|Log volume|Transactions|Page splits|"
-			      "Cached pages at the end|Log files written|Growth (bytes)");
+			      "Cached pages at the end|Log files|Growth (bytes)");
 	for (unsigned i = 0; i < server->database_count; i++) {
 		const struct exchange_database_view *db = &server->databases[i];
 		const uint64_t counts[] = {db->transactions, db->splits, db->cached_pages,

@@ -146,7 +146,10 @@ int sheet_put(struct sheet *sheet, const char *nothing, bool html, FILE *to)
 	size_t columns = 0, r;
 	json_t *row;
 
-	json_array_foreach(sheet->rows, r, row) columns = MAX_OF(columns, json_array_size(row));
+	json_array_foreach(sheet->rows, r, row)
+	{
+		columns = MAX_OF(columns, json_array_size(row));
+	}
 	columns = MIN_OF(columns, (size_t)COLUMNS_MAX);
 	fprintf(to, html ? "<h2>%s</h2>\n" : "\n%s\n", sheet->title);
 	if (sheet->failed)

@@ -43,7 +43,8 @@
  *       "role": "active" | "passive",
  *       "initial_bytes", "final_bytes": integers, "transactions": integer,
  *       "splits", "cached_pages", "log_files": integers,
- *       "backup": {"bytes", "seconds", "bytes_per_s"},             -- may be absent
+ *       "backup": {"bytes", "seconds", "bytes_per_s",              -- may be absent
+ *                  "pages", "bad", "not_readable"},
  *       "recovery": {"files", "seconds", "seconds_per_file",       -- may be absent
  *                    "records", "pages_read", "pages_written"},
  *       "checksum": {"pages", "bad", "not_readable",               -- may be absent

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files that judge a record share: verdicts.c (Jetstress' criteria), expectations.c (the
- * lab's).
+ * What the files that judge a record share: verdicts.c and jetstress_verdicts.c (Jetstress'
+ * criteria), expectations.c (the lab's).
  */
 #ifndef SANLAB_HARNESS_RUN_VERDICT_H
 #define SANLAB_HARNESS_RUN_VERDICT_H
@@ -31,6 +31,14 @@ void verdict_iops_text(const struct record *record, char *out, size_t size);
 uint64_t verdict_errors_of(const struct record *record);
 json_t *verdict_errors_json(const struct record *record);
 json_t *verdict_latency_json(const struct record_stream *stream, double limit_ns);
+
+/* The lab has an expectation about KEY, which takes the place of Jetstress' limit. */
+bool verdict_expected(const struct lab *lab, const char *key);
+void verdict_latency(struct record *record, const struct record_stream *stream, const char *what,
+		     double limit_ns);
+
+/* jetstress_verdicts.c: of a test of the engine (record->exchange) */
+void jetstress_judge(const struct lab *lab, struct record *record);
 
 /* expectations.c */
 void expectations_judge(const struct lab *lab, struct record *record);

@@ -268,8 +268,11 @@ static json_t *backup(const struct ese_checksum_result *result)
 {
 	double seconds = seconds_of(result->duration_ns);
 
-	return json_pack("{s:I, s:f, s:f}", "bytes", (json_int_t)result->bytes, "seconds", seconds,
-			 "bytes_per_s", seconds > 0 ? (double)result->bytes / seconds : 0.0);
+	return json_pack("{s:I, s:f, s:f, s:I, s:I, s:I}", "bytes", (json_int_t)result->bytes,
+			 "seconds", seconds, "bytes_per_s",
+			 seconds > 0 ? (double)result->bytes / seconds : 0.0, "pages",
+			 (json_int_t)result->pages, "bad", (json_int_t)result->bad, "not_readable",
+			 (json_int_t)result->unreadable);
 }
 
 static void add_to_database(const struct ese_test_db *db, json_t *to)

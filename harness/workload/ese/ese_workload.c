@@ -217,8 +217,10 @@ static void plan(struct ese_workload *ese)
 {
 	const struct ese_config *config = &ese->config;
 
-	/* What is beside the transactional I/O follows from it and is not planned. */
-	ese->base.plan.transactional_iops = ese_config_target_iops(config);
+	/* What is beside the transactional I/O follows from it and is not planned; tests that end
+	 * themselves have no target. */
+	if (!ese->base.ends_itself)
+		ese->base.plan.transactional_iops = ese_config_target_iops(config);
 	ese->base.plan.total_iops = ese->base.plan.transactional_iops;
 	snprintf(ese->summary, sizeof ese->summary,
 		 "%s: %u %s on %u %s, %llu mailboxes x %.3f IOPS, engine ese",

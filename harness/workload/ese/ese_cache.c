@@ -78,11 +78,17 @@ struct ese_cache *ese_cache_free(struct ese_cache *cache)
 	return NULL;
 }
 
-int ese_cache_add_db(struct ese_cache *cache)
+int ese_cache_add_db(struct ese_cache *cache, void *owner)
 {
 	if (cache->db_count == ESE_CACHE_DATABASES_MAX)
 		return -ENOSPC;
+	cache->dbs[cache->db_count].owner = owner;
 	return (int)cache->db_count++;
+}
+
+void *ese_cache_owner(const struct ese_cache *cache, unsigned db)
+{
+	return cache->dbs[db].owner;
 }
 
 struct ese_image_pool *ese_cache_images(struct ese_cache *cache)
@@ -100,6 +106,11 @@ uint32_t ese_cache_max(const struct ese_cache *cache)
 	return cache->config.max_pages;
 }
 
+uint32_t ese_cache_kept(const struct ese_cache *cache)
+{
+	return cache->kept;
+}
+
 uint32_t ese_cache_available(const struct ese_cache *cache)
 {
 	return cache->config.max_pages - cache->used;
@@ -113,6 +124,40 @@ uint64_t ese_cache_stalls(const struct ese_cache *cache)
 const struct ese_cache_db_counters *ese_cache_counters(const struct ese_cache *cache, unsigned db)
 {
 	return &cache->dbs[db].counters;
+}
+
+struct ese_cache_line *ese_cache_line(struct ese_cache *cache)
+{
+	return &cache->line;
+}
+
+/* ---- who waits ---- */
+
+void ese_page_wait(struct ese_page_waiters *list, struct ese_page_waiter *waiter)
+{
+	waiter->next = NULL;
+	if (list->first)
+		list->last->next = waiter;
+	else
+		list->first = waiter;
+	list->last = waiter;
+}
+
+void ese_page_wait_first(struct ese_page_waiters *list, struct ese_page_waiter *waiter)
+{
+	waiter->next = list->first;
+	if (!list->first)
+		list->last = waiter;
+	list->first = waiter;
+}
+
+struct ese_page_waiter *ese_page_wake(struct ese_page_waiters *list)
+{
+	struct ese_page_waiter *waiter = list->first;
+
+	if (waiter)
+		list->first = waiter->next;
+	return waiter;
 }
 
 /* ---- what has left ---- */
@@ -228,13 +273,14 @@ static void frame_free(struct ese_cache *cache, struct ese_frame *frame)
 {
 	uint32_t *link = &cache->hash[hash_of(frame->db, frame->page) & cache->hash_mask];
 
-	assert(!frame->pins && !frame->waiters && !frame->writing && !frame->dirty);
+	assert(!frame->pins && !frame->waiters.first && !frame->writing && !frame->dirty);
 	while (&cache->frames[*link] != frame)
 		link = &cache->frames[*link].hash_next;
 	*link = frame->hash_next;
 	ese_image_clear(&frame->image);
 	cache->dbs[frame->db].counters.cached--;
-	frame->present = false;
+	cache->kept -= frame->pinned;
+	frame->present = frame->pinned = false;
 	frame->order_next = cache->free;
 	cache->free = frame;
 	cache->used--;
@@ -245,8 +291,25 @@ void ese_cache_arrived(struct ese_cache *cache, struct ese_frame *frame, bool ke
 	assert(!frame->present);
 	frame->present = true;
 	frame->pinned = keep;
+	cache->kept += keep;
 	if (!keep)
 		order_enter(cache, frame);
+}
+
+void ese_cache_keep(struct ese_cache *cache, struct ese_frame *frame, bool keep)
+{
+	assert(frame->present);
+	if (frame->pinned == keep)
+		return;
+	ese_cache_spare(cache, frame);
+	frame->pinned = keep;
+	if (keep) {
+		cache->kept++;
+		order_leave(cache, frame);
+	} else {
+		cache->kept--;
+		order_enter(cache, frame);
+	}
 }
 
 void ese_cache_give_up(struct ese_cache *cache, struct ese_frame *frame)
@@ -330,6 +393,7 @@ void ese_cache_dirty(struct ese_cache *cache, struct ese_frame *frame, uint64_t 
 	if (frame->dirty)
 		return;
 	frame->lgpos_first = lgpos;
+	frame->dbtime_first = frame->image.dbtime;
 	dirty_add(db, frame);
 	db->counters.dirtied++;
 }
@@ -343,7 +407,7 @@ void ese_cache_write_begin(struct ese_cache *cache, struct ese_frame *frame)
 }
 
 void ese_cache_write_end(struct ese_cache *cache, struct ese_frame *frame, bool written,
-			 uint64_t lgpos_first, uint64_t lgpos_last)
+			 const struct ese_dirt *before)
 {
 	struct cache_db *db = &cache->dbs[frame->db];
 
@@ -353,8 +417,9 @@ void ese_cache_write_end(struct ese_cache *cache, struct ese_frame *frame, bool 
 		if (frame->dirty)
 			dirty_remove(db, frame);
 		else
-			frame->lgpos_last = lgpos_last;
-		frame->lgpos_first = lgpos_first;
+			frame->lgpos_last = before->lgpos_last;
+		frame->lgpos_first = before->lgpos_first;
+		frame->dbtime_first = before->dbtime_first;
 		dirty_add(db, frame);
 		ese_cache_spare(cache, frame);
 		return;

@@ -27,6 +27,7 @@ struct past_page {
 struct cache_db {
 	struct ese_cache_db_counters counters;
 	struct ese_frame *dirty_first, *dirty_last;
+	void *owner;
 };
 
 struct ese_cache {
@@ -36,9 +37,11 @@ struct ese_cache {
 	uint32_t made; /* frames that have been in use */
 	uint32_t used; /* frames in use */
 	uint32_t leaving;
+	uint32_t kept;
 	uint32_t low, high;
 	bool scavenging;
 	uint64_t stalls;
+	struct ese_cache_line line;
 	struct ese_frame *free;
 
 	uint32_t *hash, hash_mask;

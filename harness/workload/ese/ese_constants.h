@@ -17,10 +17,11 @@
 struct ese_constants {
 	uint32_t record_bytes;
 	uint32_t fanout;
-	double full_leaves; /* share of new leaves without room for one more record */
-	double extra_dirty; /* probability that a read also updates its leaf */
-	double read_run;    /* probability that a read goes on to the next page */
-	double write_run;   /* probability that a write takes its clean successor along */
+	uint32_t children_max; /* of a node; 0: what a page has room for */
+	double full_leaves;    /* share of new leaves without room for one more record */
+	double extra_dirty;    /* probability that a read also updates its leaf */
+	double read_run;       /* probability that a read goes on to the next page */
+	double write_run;      /* probability that an update also dirties the next page */
 	uint32_t log_insert_bytes, log_delete_bytes, log_replace_bytes;
 	uint32_t coalesce_bytes;  /* longest I/O on the database */
 	uint32_t write_gap_bytes; /* clean cached pages between two dirty ones that are rewritten */

@@ -49,13 +49,12 @@ struct ese_op {
 	unsigned page_reads;  /* that it had to wait for */
 	/* Private. */
 	struct ese_db *db;
-	struct ese_op *next;
+	struct ese_page_waiter page_waiter;
+	struct ese_log_waiter log_waiter;
 	struct ese_frame *path[ESE_LEVELS_MAX];
-	struct ese_log_waiter waiter;
-	uint64_t begin_ns;
-	uint8_t depth;	 /* frames of the path that are pinned */
+	double chance;	 /* of what it does beside its own */
+	uint8_t depth;	 /* frames of the path, pinned */
 	uint8_t touched; /* levels that have been counted as a use */
-	bool stalled;
 };
 
 /* Where a database lives. */

@@ -426,6 +426,23 @@ void ese_log_drain(struct ese_log *log, void (*done)(void *arg, int status), voi
 		ese_log_progress(log);
 }
 
+void ese_log_halt(struct ese_log *log, void (*done)(void *arg, int status), void *arg)
+{
+	assert(!log->drained);
+	if (log->status == 0)
+		log->status = -ECANCELED;
+	loop_timer_cancel(log->config.loop, &log->gather_timer);
+	loop_timer_cancel(log->config.loop, &log->lazy_timer);
+	if (loop_timer_pending(&log->retry_timer)) {
+		loop_timer_cancel(log->config.loop, &log->retry_timer);
+		log->writing = false;
+	}
+	log->drained = done;
+	log->drained_arg = arg;
+	if (!log->writing)
+		ese_log_progress(log);
+}
+
 /* ---- what others ask ---- */
 
 uint64_t ese_log_tip(const struct ese_log *log)

@@ -131,6 +131,10 @@ void ese_log_flush(struct ese_log *log, uint64_t lgpos);
 /* Everything appended is on the device and nothing in flight: done(0), or the log's error. */
 void ese_log_drain(struct ese_log *log, void (*done)(void *arg, int status), void *arg);
 
+/* No more writes, as after a crash: what is in memory only is lost.  done when none is in flight;
+ * then ese_log_close. */
+void ese_log_halt(struct ese_log *log, void (*done)(void *arg, int status), void *arg);
+
 uint64_t ese_log_tip(const struct ese_log *log);       /* where the next record begins */
 uint64_t ese_log_flushed(const struct ese_log *log);   /* everything before it is on the device */
 int ese_log_status(const struct ese_log *log);	       /* 0, or why it is down */

@@ -141,7 +141,8 @@ static void failed(struct ese_log *log, int status, uint64_t now_ns)
 	log->counters.errors++;
 	if (!log->failing_since_ns)
 		log->failing_since_ns = now_ns;
-	if (now_ns - log->failing_since_ns < log->config.retry_ns && status != -ECANCELED) {
+	if (now_ns - log->failing_since_ns < log->config.retry_ns && status != -ECANCELED &&
+	    log->status == 0) {
 		loop_timer_set(log->config.loop, &log->retry_timer, now_ns + RETRY_PAUSE_NS);
 		return;
 	}
@@ -181,7 +182,7 @@ static void write_ended(struct io *io)
 	tell_written(log, from);
 	log->writing = false;
 	log->flushed = to;
-	if (to < log->target)
+	if (to < log->target && log->status == 0)
 		write_next(log); /* may end at once, and then has told its own progress */
 	if (from / ESE_LOG_FILE_BYTES != to / ESE_LOG_FILE_BYTES) {
 		log->counters.files_closed++;

@@ -214,7 +214,7 @@ static void run(uint64_t seed, uint32_t pages, uint32_t fanout, uint32_t childre
 	struct rng rng;
 	uint64_t hot;
 
-	print_message("seed %llu: %u pages, fan-out %u (most: %u), records of %u\n",
+	print_message("# seed %llu: %u pages, fan-out %u (most: %u), records of %u\n",
 		      (unsigned long long)seed, pages, fanout, children, record);
 	rng_init(&rng, seed, 1);
 	check(world);

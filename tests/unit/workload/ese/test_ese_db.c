@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The database against an ordered map: caches of a few pages, small nodes, many sessions, all in
+ * virtual time.  A failing seed is run again by `test_ese_db SEED`.
+ */
+#include "tests/unit/workload/ese/db_world.h"
+
+static struct ese_db_config small(uint64_t pages, uint32_t fanout, uint32_t record_bytes)
+{
+	struct ese_db_config config = {
+	    .initial_bytes = pages * ESE_PAGE_BYTES,
+	    .max_bytes = 40 * MIB,
+	    .verified = true,
+	    .checkpoint_depth_bytes = 2 * MIB,
+	    .log_files = 8,
+	    .lazy_flush_ns = 50 * NS_PER_MS,
+	    .constants = ese_constants_default,
+	};
+
+	config.constants.fanout = fanout;
+	config.constants.children_max = fanout + 2;
+	config.constants.record_bytes = record_bytes;
+	config.constants.log_insert_bytes = 1000;
+	config.constants.log_delete_bytes = 200;
+	config.constants.log_replace_bytes = 500;
+	return config;
+}
+
+/* Shapes that differ in what is scarce. */
+static struct db_world *world_of_seed(uint64_t seed)
+{
+	static const uint32_t fanouts[] = {2, 4, 16, 1334};
+	static const uint32_t records[] = {2129, 8000, 500};
+	static const uint32_t caches[] = {16, 24, 40, 100, 400};
+	struct rng rng;
+	struct ese_db_config config;
+
+	rng_init(&rng, seed, 9);
+	config = small(20 + rng_below(&rng, 300), fanouts[rng_below(&rng, ARRAY_SIZE(fanouts))],
+		       records[rng_below(&rng, ARRAY_SIZE(records))]);
+	config.verified = rng_below(&rng, 4) > 0;
+	config.constants.write_depth = 1 + (uint32_t)rng_below(&rng, 16);
+	config.constants.write_run = 0.3;
+	config.constants.read_run = 0.3;
+	config.constants.extra_dirty = 0.3;
+	return world_new(seed, &config, caches[rng_below(&rng, ARRAY_SIZE(caches))]);
+}
+
+static void run_seed(uint64_t seed, unsigned ops)
+{
+	struct db_world *world = world_of_seed(seed);
+	const struct ese_db_counters *counters = ese_db_counters(world->db);
+
+	assert_int_equal(world_attach(world), -ENOENT);
+	assert_int_equal(world_create(world), 0);
+	assert_int_equal(world_attach(world), 0);
+	model_init(world);
+	world_load(world, ops);
+	world_check(world, UINT64_MAX);
+	assert_int_equal(world_detach(world), 0);
+	assert_int_equal(ese_cache_used(world->cache), 0);
+	assert_int_equal(world_attach(world), 0);
+	assert_null(ese_db_recovery(world->db));
+	world_check(world, UINT64_MAX);
+	world_load(world, ops / 4);
+	world_check(world, UINT64_MAX);
+	assert_int_equal(world_detach(world), 0);
+	assert_true(counters->splits > 0);
+	world_free(world);
+}
+
+static uint64_t only_seed;
+
+static void test_equals_an_ordered_map(void **state)
+{
+	(void)state;
+	if (only_seed)
+		run_seed(only_seed, 3000);
+	else
+		for (uint64_t seed = 1; seed <= 20; seed++)
+			run_seed(seed, 3000);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_equals_an_ordered_map),
+	};
+
+	if (argc > 1)
+		only_seed = strtoull(argv[1], NULL, 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -54,8 +54,9 @@ struct jetstress_design {
 	double insert, remove, replace, lazy; /* percent */
 	uint64_t threads;		      /* 0: not given */
 	uint64_t mailboxes, quota_mb, copies, record_pad_bytes;
-	double mailbox_iops, throughput_percent, capacity_percent, reserved_percent, margin_iops;
-	uint64_t replay_files;
+	double mailbox_iops, throughput_percent, capacity_percent, reserved_percent, margin_iops,
+	    preload;
+	uint64_t replay_files, latency_errors;
 	uint64_t dbm_throttle_ms;
 	struct jetstress_thresholds strict, lenient;
 	struct jetstress_instance instances[JETSTRESS_INSTANCES_MAX];

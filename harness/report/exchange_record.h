@@ -15,13 +15,12 @@
  *   "engine": "ese",
  *   "test": "performance" | "stress" | "database-backup" | "soft-recovery",
  *   "description": "text",                -- may be absent
- *   "sample_ns": integer,                 -- may be absent: samples of which the largest mean is the
- *                                            "maximum" are that long; else those of the record
- *   "error": null | "why the test could not be done: its prerequisites were not met, ...",
- *   "thresholds": {                       -- Jetstress' set Strict, or Lenient of a stress test
- *     "avg_db_read_ns", "max_db_read_ns", "avg_log_write_ns", "max_log_write_ns": integers,
- *     "max_latency_samples": 6,           -- samples above a maximum that are forgiven
- *     "iops_margin": 0.05,                -- what may be missing of the target
+ *   "sample_ns": integer,                 -- may be absent: samples of which the largest mean is
+ * the "maximum" are that long; else 15 s "error": null | "why the test could not be done: its
+ * prerequisites were not met, ...", "thresholds": {                       -- Jetstress' set Strict,
+ * or Lenient of a stress test "avg_db_read_ns", "max_db_read_ns", "avg_log_write_ns",
+ * "max_log_write_ns": integers, "max_latency_samples": 6,           -- samples above a maximum that
+ * are forgiven "iops_margin": 0.05,                -- what may be missing of the target
  *     "stalls_per_s": 1.0                 -- mean page fault stalls a second, a server
  *   },
  *   "warm_up": {"seconds": 286.0, "met": true,

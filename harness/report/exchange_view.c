@@ -12,6 +12,8 @@
 #include "base/bytes.h"
 
 enum { SERVERS_MAX = 1024, DATABASES_MAX = 1024 };
+/* As Jetstress, and as the verdicts have it. */
+#define SAMPLE_PRESET_NS (15 * NS_PER_S)
 
 const char *const exchange_stream_names[] = {"db-read",	  "db-write", "log-read",
 					     "log-write", "bdm-read", NULL};
@@ -54,9 +56,8 @@ static bool same(const char *a, const char *b)
 
 uint64_t exchange_max_sample_ns(const struct record *record, unsigned stream, uint64_t sample_ns)
 {
-	uint64_t length_ns = 0, ios = 0, largest = 0;
-	bool whole = false; /* one has been: what is left at the end is too short to count */
-	double sum_ns = 0;
+	uint64_t length_ns = 0, ios = 0;
+	double sum_ns = 0, largest_ns = 0;
 
 	for (unsigned i = 0; i < record->sample_count; i++) {
 		const struct record_sample *sample = &record->samples[i];
@@ -67,17 +68,14 @@ uint64_t exchange_max_sample_ns(const struct record *record, unsigned stream, ui
 		ios += sample->streams[stream].ios;
 		sum_ns +=
 		    (double)sample->streams[stream].ios * (double)sample->streams[stream].mean_ns;
-		if (length_ns < sample_ns)
+		if (length_ns < sample_ns && i + 1 < record->sample_count)
 			continue;
 		if (ios)
-			largest = MAX_OF(largest, (uint64_t)llround(sum_ns / (double)ios));
-		whole = true;
+			largest_ns = fmax(largest_ns, sum_ns / (double)ios);
 		length_ns = ios = 0;
 		sum_ns = 0;
 	}
-	if (!whole && ios)
-		largest = (uint64_t)llround(sum_ns / (double)ios);
-	return largest;
+	return (uint64_t)llround(largest_ns);
 }
 
 /* The index of the NTH stream of that name; -1: there is none. */
@@ -220,6 +218,8 @@ static void fill_head(struct exchange_view *view)
 		view->window_s =
 		    (double)(record->window_end_ns - record->window_start_ns) / (double)NS_PER_S;
 	view->sample_ns = count_of(view->json, "sample_ns");
+	if (!view->sample_ns)
+		view->sample_ns = SAMPLE_PRESET_NS;
 	view->avg_db_read_ns = number_or_zero(thresholds, "avg_db_read_ns");
 	view->max_db_read_ns = number_or_zero(thresholds, "max_db_read_ns");
 	view->avg_log_write_ns = number_or_zero(thresholds, "avg_log_write_ns");

@@ -63,7 +63,7 @@ struct exchange_view {
 	const json_t *json;
 	enum exchange_test_kind test;
 	double window_s; /* 0: nothing was measured */
-	uint64_t sample_ns; /* 0: as the record has them */
+	uint64_t sample_ns;
 	double avg_db_read_ns, max_db_read_ns, avg_log_write_ns, max_log_write_ns; /* 0: none */
 	struct exchange_server_view *servers;
 	unsigned server_count;
@@ -95,7 +95,8 @@ bool exchange_concerns(const struct exchange_view *view, const struct exchange_s
 bool exchange_server_passed(const struct exchange_view *view,
 			    const struct exchange_server_view *server);
 
-/* The largest mean latency of measured samples of SAMPLE_NS each at least, made of the record's. */
+/* The largest mean latency of measured samples of SAMPLE_NS each at least (the last may be
+ * shorter), put together from the record's. */
 uint64_t exchange_max_sample_ns(const struct record *record, unsigned stream, uint64_t sample_ns);
 
 #endif

@@ -187,7 +187,9 @@ static void other_values(void **state)
 	    "<Type>SoftRecovery</Type><Duration>PT90M30S</Duration>"
 	    "<VerifyChecksum>0</VerifyChecksum><SuppressTuning>TRUE</SuppressTuning>"
 	    "<RunDatabaseMaintenanceSoftRecovery>false</RunDatabaseMaintenanceSoftRecovery>"
-	    "<LogInterval>5000</LogInterval>"
+	    "<LogInterval>5000</LogInterval><PreloadJetCache>0.5</PreloadJetCache>"
+	    "<MaximumLatencyErrors>3</MaximumLatencyErrors>"
+	    "<LogFilesToReplay>40</LogFilesToReplay>"
 	    "<OperationMix InsertOps='25' DeleteOps='12.5' ReplaceOps='0' LazyCommits='50'/>"
 	    "<Thresholds Name='Strict'>"
 	    "<AverageDatabaseReadLatency>12.5</AverageDatabaseReadLatency>"
@@ -225,9 +227,10 @@ static void other_values(void **state)
 	expect_line(lab, "    - {database: db2, log: log1}");
 	assert_null(strstr(lab, "database: db1,"));
 	assert_non_null(strstr(notes, "its log lies with another database there"));
-	expect_line(lab, "  - {db-read-latency: \"< 12.5ms\"}");
-	expect_line(lab, "  - {log-write-latency: \"< 5ms\"}");
-	expect_line(lab, "  - {achieved-iops: \">= 90%\"}");
+	expect_line(lab, "  thresholds: {avg-db-read: 12.5ms, avg-log-write: 5ms, samples: 3, "
+			 "iops-margin: 10%}");
+	expect_line(lab, "  warm-up: {cache: 50%}");
+	expect_line(lab, "  recovery: {files: 40}");
 	expect_line(lab, "          store: memory");
 	free(notes);
 	free(lab);
@@ -243,7 +246,7 @@ static void notes_name_line_and_reason(void **state)
 	    "4: TestDesignInfo/Novel: nobody knows this element",
 	    "4: TestDesignInfo/Novel/Inner: nobody knows this element",
 	    "5: TestDesignInfo/VerifyChecksum: neither true nor false: perhaps",
-	    "6: TestDesignInfo/PreloadJetCache: no key for another value: ",
+	    "6: TestDesignInfo/BackupToDisk: no key for another value: ",
 	    "7: TestDesignInfo/OperationMix: LazyCommits is missing",
 	    "7: TestDesignInfo/OperationMix: no percentage: 140",
 	    "7: TestDesignInfo/OperationMix: nobody knows the attribute Color",
@@ -258,7 +261,7 @@ static void notes_name_line_and_reason(void **state)
 	struct jetstress_design *design = design_of(
 	    "<configuration><TestDesignInfo>\n<OutputPath>x</OutputPath>\n"
 	    "<Duration>two hours</Duration>\n<Novel><Inner/></Novel>\n"
-	    "<VerifyChecksum>perhaps</VerifyChecksum>\n<PreloadJetCache>0.5</PreloadJetCache>\n"
+	    "<VerifyChecksum>perhaps</VerifyChecksum>\n<BackupToDisk>true</BackupToDisk>\n"
 	    "<OperationMix InsertOps='140' DeleteOps='1' ReplaceOps='1' Color='red'/>"
 	    "</TestDesignInfo>\n<ExchangeProfile><MailboxCount>5</MailboxCount><MailboxCount/>"
 	    "<MailboxQuota>-5</MailboxQuota><MailboxIops>nan</MailboxIops>\n"

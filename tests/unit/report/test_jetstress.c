@@ -155,8 +155,7 @@ static void logs_on_a_shared_volume_are_told_apart(void **state)
 	record_free(record);
 }
 
-/* Samples of the record are joined until they are as long as wanted; a rest counts only when there
- * is nothing else. */
+/* Samples of the record are joined until they are as long as wanted. */
 static void maximum_is_the_largest_mean_of_a_sample(void **state)
 {
 	static const struct {
@@ -177,7 +176,10 @@ static void maximum_is_the_largest_mean_of_a_sample(void **state)
 		sample->streams[0].mean_ns = samples[i].mean_ns;
 	}
 	assert_int_equal(exchange_max_sample_ns(record, 0, NS_PER_S), 700);
-	assert_int_equal(exchange_max_sample_ns(record, 0, 2 * NS_PER_S), 400);
+	assert_int_equal(exchange_max_sample_ns(record, 0, 2 * NS_PER_S), 700);
+	assert_int_equal(exchange_max_sample_ns(record, 0, 4 * NS_PER_S), 700);
+	assert_int_equal(exchange_max_sample_ns(record, 0, 5 * NS_PER_S),
+			 (1000 + 6000 + 2000 + 700 + 23) / 46);
 	assert_int_equal(exchange_max_sample_ns(record, 0, 9 * NS_PER_S),
 			 (1000 + 6000 + 2000 + 700 + 23) / 46);
 	record_free(record);

@@ -152,12 +152,13 @@ void html_checks(const struct view *view, FILE *to)
 
 void html_kinds(const struct view *view, FILE *to)
 {
-	static const double quantiles[] = {0.5, 0.9, 0.99, 0.999};
+	static const double quantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
 
 	if (!view->kind_count)
 		return;
-	put_head(to, "Kind|>I/Os|>planned /s|>achieved /s|>MiB/s|>mean|>p50|>p90|>p99|>p99.9|>max|"
-		     ">service mean|>errors");
+	put_head(to,
+		 "Kind|>I/Os|>planned /s|>achieved /s|>MiB/s|>mean|>p50|>p90|>p95|>p99|>p99.9|>max|"
+		 ">service mean|>errors");
 	fputs("<tbody>\n", to);
 	for (unsigned k = 0; k < view->kind_count; k++) {
 		const struct view_kind *kind = &view->kinds[k];
@@ -290,7 +291,7 @@ void html_paths(const struct view *view, FILE *to)
 
 static void put_stream(const struct view *view, unsigned index, FILE *to)
 {
-	static const double quantiles[] = {0.5, 0.99};
+	static const double quantiles[] = {0.5, 0.9, 0.95, 0.99};
 	const struct record_stream *stream = &view->record->streams[index];
 	double achieved = view_rate(view, (double)stream->ios);
 	char share[32], size[32];
@@ -324,11 +325,12 @@ void html_volumes(const struct view *view, FILE *to)
 		fputs("<p>No streams were recorded.</p>\n", to);
 		return;
 	}
-	put_head(to,
-		 "Stream|>planned /s|>achieved /s|>of plan|>MiB/s|>average size|>mean|>p50|>p99|"
-		 ">max|>service mean|>longest gap|>errors");
+	put_head(
+	    to,
+	    "Stream|>planned /s|>achieved /s|>of plan|>MiB/s|>average size|>mean|>p50|>p90|>p95|"
+	    ">p99|>max|>service mean|>longest gap|>errors");
 	for (unsigned i = 0; i < record->stream_count; i++) {
-		group_row(&group, record->streams[i].host, record->streams[i].volume, 13, to);
+		group_row(&group, record->streams[i].host, record->streams[i].volume, 15, to);
 		put_stream(view, i, to);
 	}
 	fputs("</tbody>", to);

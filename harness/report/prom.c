@@ -14,7 +14,7 @@
 #include "harness/report/writers.h"
 #include "sanlab_version.h"
 
-static const double summary_quantiles[] = {0.5, 0.9, 0.99, 0.999};
+static const double summary_quantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
 
 static void put_label(FILE *to, const char **separator, const char *name, const char *value)
 {

@@ -4,8 +4,9 @@
  */
 #include "harness/workload/ese/ese_host_counters.h"
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 
@@ -28,42 +29,41 @@ void ese_counter_json(const struct ese_counter *counter, const char *name, json_
 						counter->min, "maximum", counter->max));
 }
 
+/* The numbers behind KEY in the first line of FILE that begins with it, at most COUNT of them.
+ * Returns how many there were. */
+static unsigned read_numbers(const char *file, const char *key, uint64_t *ret_numbers,
+			     unsigned count)
+{
+	FILE *from = fopen(file, "re");
+	char line[512], *at = NULL, *end;
+	unsigned got = 0;
+
+	if (!from)
+		return 0;
+	while (!at && fgets(line, sizeof line, from))
+		if (strncmp(line, key, strlen(key)) == 0)
+			at = line + strlen(key);
+	fclose(from);
+	for (; at && got < count; at = end, got++) {
+		ret_numbers[got] = strtoull(at, &end, 10);
+		if (end == at)
+			break;
+	}
+	return got;
+}
+
 /* Ticks since boot: all of them, and those that were not idle. */
 static bool read_processor(uint64_t *ret_busy, uint64_t *ret_all)
 {
 	uint64_t ticks[8] = {0}, all = 0;
-	FILE *from = fopen("/proc/stat", "re");
-	int got;
 
-	if (!from)
-		return false;
-	got = fscanf(from,
-		     "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-		     " %" SCNu64 " %" SCNu64,
-		     &ticks[0], &ticks[1], &ticks[2], &ticks[3], &ticks[4], &ticks[5], &ticks[6],
-		     &ticks[7]);
-	fclose(from);
-	if (got < 4)
+	if (read_numbers("/proc/stat", "cpu ", ticks, ARRAY_SIZE(ticks)) < 5)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(ticks); i++)
 		all += ticks[i];
 	*ret_all = all;
 	*ret_busy = all - ticks[3] - ticks[4]; /* idle, waiting for I/O */
 	return true;
-}
-
-static bool read_available(uint64_t *ret_kib)
-{
-	FILE *from = fopen("/proc/meminfo", "re");
-	char line[128];
-	bool found = false;
-
-	if (!from)
-		return false;
-	while (!found && fgets(line, sizeof line, from))
-		found = sscanf(line, "MemAvailable: %" SCNu64, ret_kib) == 1;
-	fclose(from);
-	return found;
 }
 
 void ese_host_counters_begin(struct ese_host_counters *counters, const struct loop *loop)
@@ -87,7 +87,7 @@ void ese_host_counters_sample(struct ese_host_counters *counters)
 		counters->busy = busy;
 		counters->all = all;
 	}
-	if (read_available(&available_kib))
+	if (read_numbers("/proc/meminfo", "MemAvailable:", &available_kib, 1))
 		ese_counter_add(&counters->available_mib, (double)available_kib / 1024);
 }
 

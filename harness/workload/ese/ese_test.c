@@ -62,8 +62,8 @@ static int open_servers(struct ese_test *test)
 
 	for (unsigned s = 0; s < test->server_count; s++)
 		test->db_count += ese_server_database_count(test->setup.servers[s]);
-	test->servers = calloc(test->server_count, sizeof *test->servers);
-	test->dbs = calloc(test->db_count, sizeof *test->dbs);
+	test->servers = calloc(test->server_count + 1U, sizeof *test->servers);
+	test->dbs = calloc(test->db_count + 1U, sizeof *test->dbs);
 	if (!test->servers || !test->dbs)
 		return -ENOMEM;
 	db = test->dbs;

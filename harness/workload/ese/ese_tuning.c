@@ -44,7 +44,7 @@ static int begin_cycle(struct ese_tuning *tuning, uint64_t now_ns, unsigned sess
 	unsigned databases = tuning->setup.databases;
 
 	*cycle = (struct ese_tuning_cycle){.sessions = sessions, .begin_ns = now_ns};
-	cycle->slope_ns = calloc((size_t)databases * 4, sizeof *cycle->slope_ns);
+	cycle->slope_ns = calloc((size_t)databases * 4 + 1, sizeof *cycle->slope_ns);
 	if (!cycle->slope_ns)
 		return -ENOMEM;
 	cycle->read_ns = cycle->slope_ns + databases;

@@ -77,8 +77,11 @@ static void redo_fetch(void *arg, const uint64_t *pages, unsigned count,
 			end_fetch(&db->fetch, db, -EBADMSG);
 			return;
 		}
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
+		/* A page of the log is in use, also one that was written already. */
+		db->used_pages = MAX_OF(db->used_pages, (uint32_t)pages[i] + 1);
 		db_preread(db, (uint32_t)pages[i]);
+	}
 	fetch_step(&db->fetch.waiter, 0);
 }
 
@@ -114,7 +117,6 @@ static int redo_apply(void *arg, const struct ese_update *update, uint64_t first
 	ese_cache_keep(db->cache, frame, db_keeps(db, frame));
 	ese_cache_dirty(db->cache, frame, first_lgpos, end_lgpos);
 	db->dbtime = MAX_OF(db->dbtime, update->dbtime_after);
-	db->used_pages = MAX_OF(db->used_pages, (uint32_t)update->page + 1);
 	return 0;
 }
 

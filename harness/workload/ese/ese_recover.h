@@ -21,7 +21,8 @@ enum { ESE_PREREAD_MAX = 8 };
 
 /* The dbtime of a page that is there and cannot be read: the crash tore its write.  An update of
  * kind IMAGE makes it whole again, so the first update of a page that was clean is logged as one
- * (the image as the update leaves it); a page that stays unreadable is damaged. */
+ * (the image as the update leaves it); a page that stays unreadable is damaged: whoever keeps
+ * the pages reports it when redo has ended. */
 #define ESE_DBTIME_UNREADABLE UINT64_MAX
 
 /* What redo needs of a database; provided by it (ese_db) and by tests. */

@@ -99,14 +99,19 @@ static int apply_update(struct ese_redo *redo, const struct ese_update *update,
 			const struct entry *entry)
 {
 	uint64_t found = redo->ops->dbtime(redo->ops_arg, update->page);
-	bool mend = found == ESE_DBTIME_UNREADABLE && update->kind == ESE_UPDATE_IMAGE;
+	bool unreadable = found == ESE_DBTIME_UNREADABLE;
+	bool mend = unreadable && update->kind == ESE_UPDATE_IMAGE;
 	int r;
 
 	redo->counters.dbtime = MAX_OF(redo->counters.dbtime, update->dbtime_after);
-	if (found != ESE_DBTIME_UNREADABLE && found >= update->dbtime_after) {
+	if (!unreadable && found >= update->dbtime_after) {
 		redo->counters.updates_there++;
 		return 0;
 	}
+	/* Of a time when the page was dirty before: its image, logged since, is still to come.  If
+	 * it does not come the page stays unreadable, which its owner sees at the end. */
+	if (unreadable && !mend)
+		return 0;
 	if (found != update->dbtime_before && !mend) {
 		found_wrong(redo, update, found);
 		return 0;

@@ -240,7 +240,7 @@ static inline void session_ended(struct ese_op *op, int status)
 	struct db_world *world = session->world;
 	struct db_key *key = session->key;
 	struct db_state now = *state_now(key);
-	bool failed = world->crashed && (status == -ECANCELED || status == -EIO);
+	bool failed = world->device.off && (status == -ECANCELED || status == -EIO);
 
 	if (!failed && status != expected(op, key))
 		fail_msg("seed %llu: %s of key %llx ends with %d, expected %d",
@@ -262,9 +262,9 @@ static inline void session_ended(struct ese_op *op, int status)
 	world->ops++;
 	world->active--;
 	session->running = false;
-	if (!world->crashed && world->ops + world->active < world->wanted_ops)
+	if (!world->device.off && world->ops + world->active < world->wanted_ops)
 		session_next(session);
-	else if (!world->active && !world->crashed)
+	else if (!world->active && !world->device.off)
 		world_ended(world, 0);
 }
 
@@ -272,7 +272,7 @@ static inline void session_submit(void *arg)
 {
 	struct db_session *session = arg;
 
-	if (session->world->crashed) {
+	if (session->world->device.off) {
 		session->world->active--;
 		session->running = false;
 		return;
@@ -315,6 +315,13 @@ static inline void world_load(struct db_world *world, uint64_t count)
 		session_next(session);
 	}
 	world_wait(world);
+	for (unsigned i = 0; i < SESSIONS && world->device.off; i++) {
+		struct db_session *session = &world->sessions[i];
+
+		loop_timer_cancel(world->loop, &session->timer);
+		session->key->busy = session->running = false;
+		world->active = 0;
+	}
 }
 
 /* ---- checks ---- */

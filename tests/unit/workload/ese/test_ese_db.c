@@ -81,10 +81,60 @@ static void test_equals_an_ordered_map(void **state)
 			run_seed(seed, 3000);
 }
 
+/* Crashes at the Nth I/O, for many N: recovered, the database is as of one moment, and no durable
+ * commit is older than that. */
+static void crash_seed(uint64_t seed)
+{
+	struct db_world *world = world_of_seed(seed);
+	struct rng rng;
+
+	rng_init(&rng, seed, 10);
+	if (!world->config.verified) { /* then only memory knows the pages, and it is lost */
+		world_free(world);
+		return;
+	}
+	assert_int_equal(world_create(world), 0);
+	assert_int_equal(world_attach(world), 0);
+	model_init(world);
+	for (unsigned round = 0; round < 6; round++) {
+		const struct ese_recovery_result *result;
+
+		world->device.crash_at = world->device.ios + 1 + rng_below(&rng, 1500);
+		world_load(world, 1000000);
+		assert_true(world->crashed);
+		crash_device_power_on(&world->device);
+		world->crashed = false;
+		assert_int_equal(world_attach(world), 0);
+		result = ese_db_recovery(world->db);
+		assert_non_null(result);
+		if (result->dbtime < world->durable)
+			fail_msg("seed %llu: recovered to dbtime %llu, durable was %llu",
+				 (unsigned long long)seed, (unsigned long long)result->dbtime,
+				 (unsigned long long)world->durable);
+		world_check(world, result->dbtime);
+	}
+	assert_int_equal(world_detach(world), 0);
+	assert_int_equal(world_attach(world), 0);
+	world_check(world, UINT64_MAX);
+	assert_int_equal(world_detach(world), 0);
+	world_free(world);
+}
+
+static void test_crashes_lose_nothing_durable(void **state)
+{
+	(void)state;
+	if (only_seed)
+		crash_seed(only_seed);
+	else
+		for (uint64_t seed = 1; seed <= 20; seed++)
+			crash_seed(seed);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_equals_an_ordered_map),
+	    cmocka_unit_test(test_crashes_lose_nothing_durable),
 	};
 
 	if (argc > 1)

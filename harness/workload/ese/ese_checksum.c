@@ -5,6 +5,7 @@
 #include "harness/workload/ese/ese_checksum.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/bytes.h"
@@ -41,11 +42,20 @@ static void count(struct ese_checksum_result *result, const struct ese_page_io *
 	}
 }
 
+/* The device is gone: waiting for every I/O to fail would take for ever. */
+static void give_up(struct ese_checksum *checksum)
+{
+	checksum->result.unreadable += checksum->config.end - checksum->next;
+	checksum->next = checksum->config.end;
+}
+
 static void io_ended(struct ese_page_io *pio)
 {
 	struct ese_checksum *checksum = pio->owner;
 
 	count(&checksum->result, pio);
+	if (pio->status == -ENODEV)
+		give_up(checksum);
 	checksum->busy[pio - checksum->ios] = false;
 	checksum->in_flight--;
 	pump(checksum);

@@ -23,7 +23,7 @@ struct ese_pager {
 	struct ese_page_io *waiting, *waiting_last; /* reads */
 	unsigned reads, writes;			    /* on their way */
 	/* content: none */
-	struct ese_shadow shadow;
+	struct ese_shadow *shadow;
 	uint8_t *nothing; /* what all I/Os carry */
 };
 
@@ -41,10 +41,13 @@ int ese_pager_new(const struct ese_pager_config *config, struct ese_pager **ret_
 	if (ese_flush_map_init(&pager->map, &config->identity, config->pages) < 0)
 		goto fail;
 	pager->pool = buf_pool_new((ESE_PAGER_READS + ESE_PAGER_WRITES) * RUN_BYTES);
-	if (!config->content)
-		pager->nothing = calloc(1, RUN_BYTES);
-	if (!pager->pool || (!config->content && !pager->nothing))
+	if (!pager->pool)
 		goto fail;
+	if (!config->content) {
+		pager->nothing = calloc(1, RUN_BYTES);
+		if (!pager->nothing || ese_shadow_new(config->rules, &pager->shadow) < 0)
+			goto fail;
+	}
 	*ret_pager = pager;
 	return 0;
 fail:
@@ -58,7 +61,7 @@ struct ese_pager *ese_pager_free(struct ese_pager *pager)
 		return NULL;
 	assert(!pager->active && !pager->waiting);
 	ese_flush_map_done(&pager->map);
-	ese_shadow_done(&pager->shadow);
+	ese_shadow_free(pager->shadow);
 	buf_pool_free(pager->pool);
 	free(pager->nothing);
 	free(pager);
@@ -241,15 +244,11 @@ static void take_shadow(struct ese_page_io *pio, unsigned index)
 {
 	struct ese_pager *pager = pio->pager;
 	struct ese_image *image = pio->images[index];
-	uint32_t page = (uint32_t)(pio->first + index);
-	const struct ese_image *kept = ese_shadow_get(&pager->shadow, page);
-	int r;
+	int r = 0;
 
 	pager->counters.verified++;
-	if (!image)
-		return;
-	r = kept ? ese_image_copy(image, kept)
-		 : ese_image_initial(pager->config.rules, page, image);
+	if (image)
+		r = ese_shadow_get(pager->shadow, (uint32_t)(pio->first + index), image);
 	if (r < 0)
 		pio->status = r;
 }
@@ -376,7 +375,7 @@ void ese_pager_write(struct ese_pager *pager, struct ese_page_io *pio)
 
 	assert(pager->writes < ESE_PAGER_WRITES);
 	for (unsigned i = 0; i < pio->count && r == 0 && !pager->config.content; i++)
-		r = ese_shadow_put(&pager->shadow, pio->images[i]);
+		r = ese_shadow_put(pager->shadow, pio->images[i]);
 	if (r < 0) {
 		pio->buf = buf_unref(pio->buf);
 		pio->status = r;

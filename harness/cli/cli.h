@@ -17,6 +17,8 @@ struct cli_args {
 	const char *out_dir, *control;
 	const char *op, *block_size, *queue_depth, *threads, *time, *warmup, *policy, *pattern,
 	    *read_share;
+	const char *mailboxes, *quota, *messages, *message_size, *profile, *servers, *databases,
+	    *copies, *array;
 	bool quiet, verbose, json, reference, no_progress, esrp, virtual_time;
 	char **words; /* what is no option */
 	int word_count;
@@ -32,6 +34,7 @@ enum cli_option_bit {
 	CLI_PROGRESS = 1 << 6,
 	CLI_VIRTUAL = 1 << 7,
 	CLI_ESRP = 1 << 8,
+	CLI_SIZE = 1 << 9,
 };
 
 struct cli_verb {
@@ -58,6 +61,7 @@ int cmd_ctl(const struct cli_args *args);
 void cmd_ctl_help(void);
 int cmd_import(const struct cli_args *args);
 int cmd_report(const struct cli_args *args);
+int cmd_size(const struct cli_args *args);
 int cmd_run(const struct cli_args *args);
 int cmd_target(const struct cli_args *args);
 

@@ -24,6 +24,8 @@ const struct cli_verb cli_verbs[] = {
      CLI_SET | CLI_REFERENCE, 1, 1, cmd_check},
     {"ctl", "SOCKET COMMAND...", "status, statistics and faults of a running target", CLI_JSON, 2,
      10, cmd_ctl, cmd_ctl_help},
+    {"size", "", "what an Exchange needs of its storage: databases, logs, I/O, drives, as a lab",
+     CLI_SIZE, 0, 0, cmd_size},
     {"import", "JetstressConfig.xml", "print the lab file that a Jetstress configuration comes to",
      0, 1, 1, cmd_import},
     {"report", "DIR...", "render a finished run again, or --esrp: sum several up",

@@ -73,6 +73,23 @@ static unsigned equallogic_spares(const char *raid, unsigned drives)
 	return strcmp(raid, "raid0") == 0 ? 0 : 1;
 }
 
+void preset_facts(int model, struct preset_facts *ret_facts)
+{
+	const struct preset *preset = &presets[model];
+
+	*ret_facts = (struct preset_facts){
+	    .name = preset->name,
+	    .drive = preset->drive,
+	    .raid = preset->raid,
+	    .drives = preset->drives,
+	    .spares = preset->style == GROUP_STYLE_EQUALLOGIC
+			  ? equallogic_spares(preset->raid, preset->drives)
+			  : 0,
+	    .ports = preset->ports,
+	    .style = preset->style,
+	};
+}
+
 static void supply_number(struct cfg *cfg, const struct cfg_raw *member, const char *path,
 			  unsigned number, const struct cfg_raw *because)
 {

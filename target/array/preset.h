@@ -10,6 +10,14 @@
 
 extern const char *const preset_names[]; /* NULL-terminated; member_config.model indexes it */
 
+/* What a preset is by itself. */
+struct preset_facts {
+	const char *name, *drive, *raid; /* drive: of the catalogue */
+	unsigned drives, spares, ports;
+	enum group_style style;
+};
+void preset_facts(int model, struct preset_facts *ret_facts);
+
 /* For the member schema: fills in what a member with a `model` leaves out, before it is decoded. */
 void preset_expand(struct cfg *cfg, const struct cfg_raw *member);
 /* What the array cannot be: more ports than it has, the other style. */

@@ -16,8 +16,7 @@
 #include "base/rng.h"
 #include "harness/lab/jetstress_import.h"
 #include "harness/lab/jetstress_xml.h"
-#include "harness/lab/lab.h"
-#include "harness/workload/ese/ese_config.h"
+#include "tests/unit/lab/engine_lab.h"
 
 static char *read_file(const char *name)
 {
@@ -110,57 +109,13 @@ static void compare(const char *name, char *text)
 	free(text);
 }
 
-/* The lines from BEGIN to END, without their first two columns. */
-static char *section_of(const char *text, const char *begin, const char *end)
-{
-	const char *at = strstr(text, begin), *stop;
-	char *section = calloc(1, strlen(text) + 1), *to = section;
-
-	assert_non_null(section);
-	assert_non_null(at);
-	at += strlen(begin);
-	stop = strstr(at, end);
-	assert_non_null(stop);
-	while (at < stop) {
-		size_t length = strcspn(at, "\n") + 1;
-
-		memcpy(to, at + 2, length - 2);
-		to += length - 2;
-		at += length;
-	}
-	return section;
-}
-
-/* A lab must accept what the import prints: the engine's part by the engine, the rest as a lab. */
-static void expect_accepted(const char *lab_text)
-{
-	char *load = section_of(lab_text, "\nworkload:\n  type: exchange\n", "run:\n"), *rest;
-	struct ese_config config;
-	struct cfg *cfg = NULL;
-	struct lab *lab;
-
-	if (ese_config_parse(load, &cfg, &config) < 0) {
-		cfg_print_errors(cfg, stderr);
-		fail_msg("the engine refuses:\n%s", load);
-	}
-	cfg_free(cfg);
-	assert_true(asprintf(&rest, "%.*s\nworkload: {type: exchange, mailboxes: 1}\n%s",
-			     (int)(strstr(lab_text, "\nworkload:") - lab_text), lab_text,
-			     strstr(lab_text, "\nrun:") + 1) > 0);
-	if (lab_parse("imported", rest, strlen(rest), NULL, 0, stderr, &lab) < 0)
-		fail_msg("the lab is refused:\n%s", rest);
-	lab_free(lab);
-	free(rest);
-	free(load);
-}
-
 static void a_whole_configuration(void **state)
 {
 	char *xml = read_file("JetstressConfig.xml"), *lab;
 	struct jetstress_design *design = design_of(xml);
 
 	lab = lab_of(design);
-	expect_accepted(lab);
+	engine_lab_accepted(lab);
 	compare("jetstress-import.yaml", lab);
 	compare("jetstress-import.txt", notes_of(design));
 	free(design);
@@ -207,7 +162,7 @@ static void other_values(void **state)
 	    "");
 	char *lab = lab_of(design), *notes = notes_of(design);
 
-	expect_accepted(lab);
+	engine_lab_accepted(lab);
 	expect_line(lab, "  test: soft-recovery");
 	expect_line(lab, "  duration: 5430s");
 	expect_line(lab, "  interval: 5000ms");
@@ -292,7 +247,7 @@ static void impossible_values_are_put_right(void **state)
 	    "<DBMThrottling>99999999999</DBMThrottling>");
 	char *lab = lab_of(design), *notes = notes_of(design);
 
-	expect_accepted(lab);
+	engine_lab_accepted(lab);
 	assert_non_null(strstr(notes, "ExchangeProfile/MailboxCount: from 1 to 10000000 here"));
 	assert_non_null(strstr(notes, "more than 100 %"));
 	assert_non_null(strstr(notes, "is a stress test"));
@@ -302,7 +257,7 @@ static void impossible_values_are_put_right(void **state)
 	/* Nothing at all is a configuration, too. */
 	design = design_of("<configuration/>");
 	lab = lab_of(design);
-	expect_accepted(lab);
+	engine_lab_accepted(lab);
 	free(lab);
 	free(design);
 }
@@ -390,7 +345,7 @@ static void too_many_instances_are_noted(void **state)
 	assert_int_equal(design->instances_lost, 3);
 	assert_non_null(strstr(notes, "more instances than are taken"));
 	assert_non_null(strstr(notes, "shares a volume with another database there"));
-	expect_accepted(lab);
+	engine_lab_accepted(lab);
 	free(notes);
 	free(lab);
 	free(design);
@@ -439,7 +394,7 @@ static void broken_documents_do_no_harm(void **state)
 		if (jetstress_read("flipped.xml", copy, size, design, &err) == 0) {
 			accepted++;
 			lab = lab_of(design);
-			expect_accepted(lab);
+			engine_lab_accepted(lab);
 			free(lab);
 		}
 		free(copy);

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "harness/workload/ese/ese_workload.h"
 #include "harness/workload/exchange_profile.h"
 #include "harness/workload/foreign.h"
 #include "harness/workload/raw.h"
 
 static const struct workload_ops *const table[] = {
     &exchange_workload_ops,
+    &ese_workload_ops,
     &foreign_workload_ops,
     &raw_workload_ops,
 };

@@ -119,6 +119,8 @@ struct ese_test *ese_test_free(struct ese_test *test)
 	loop_timer_cancel(test->loop, &test->sample_timer);
 	for (unsigned s = 0; test->servers && s < test->server_count; s++)
 		ese_tuning_free(test->servers[s].tuning);
+	for (unsigned i = 0; test->dbs && i < test->db_count; i++)
+		ese_checksum_free(test->dbs[i].scan);
 	ese_testlog_free(test->log);
 	free(test->servers);
 	free(test->dbs);

@@ -42,11 +42,35 @@ static void count(struct ese_checksum_result *result, const struct ese_page_io *
 	}
 }
 
+static bool is_wanted(const struct ese_checksum *checksum, uint64_t page)
+{
+	return !checksum->config.written_only ||
+	       ese_flush_map_get(ese_pager_map(checksum->config.pager), page) != ESE_FLUSH_NEVER;
+}
+
 /* The device is gone: waiting for every I/O to fail would take for ever. */
 static void give_up(struct ese_checksum *checksum)
 {
-	checksum->result.unreadable += checksum->config.end - checksum->next;
-	checksum->next = checksum->config.end;
+	for (; checksum->next < checksum->config.end; checksum->next++)
+		checksum->result.unreadable += is_wanted(checksum, checksum->next);
+}
+
+/* The next run of pages to be read, from `next` on; false: there is none. */
+static bool next_run(struct ese_checksum *checksum, uint64_t *ret_first, unsigned *ret_count)
+{
+	uint64_t end = checksum->config.end;
+	unsigned count = 0;
+
+	while (checksum->next < end && !is_wanted(checksum, checksum->next))
+		checksum->next++;
+	*ret_first = checksum->next;
+	while (checksum->next < end && count < ESE_RUN_PAGES &&
+	       is_wanted(checksum, checksum->next)) {
+		checksum->next++;
+		count++;
+	}
+	*ret_count = count;
+	return count > 0;
 }
 
 static void io_ended(struct ese_page_io *pio)
@@ -61,19 +85,17 @@ static void io_ended(struct ese_page_io *pio)
 	pump(checksum);
 }
 
-static void read_one(struct ese_checksum *checksum, unsigned index)
+static void read_run(struct ese_checksum *checksum, unsigned index, uint64_t first, unsigned count)
 {
 	struct ese_page_io *pio = &checksum->ios[index];
-	uint64_t pages = MIN_OF(ESE_RUN_PAGES, checksum->config.end - checksum->next);
 
 	*pio = (struct ese_page_io){
-	    .first = checksum->next,
-	    .count = (unsigned)pages,
+	    .first = first,
+	    .count = count,
 	    .stream = checksum->config.stream,
 	    .done = io_ended,
 	    .owner = checksum,
 	};
-	checksum->next += pages;
 	checksum->busy[index] = true;
 	checksum->in_flight++;
 	ese_pager_read(checksum->config.pager, pio);
@@ -81,13 +103,16 @@ static void read_one(struct ese_checksum *checksum, unsigned index)
 
 static void pump(struct ese_checksum *checksum)
 {
+	uint64_t first;
+	unsigned count;
+
 	if (checksum->pumping)
 		return;
 	checksum->pumping = true;
 	for (unsigned i = 0; i < checksum->config.depth; i++)
 		while (!checksum->busy[i] && !checksum->stopped &&
-		       checksum->next < checksum->config.end)
-			read_one(checksum, i);
+		       next_run(checksum, &first, &count))
+			read_run(checksum, i, first, count);
 	checksum->pumping = false;
 	if (checksum->in_flight > 0)
 		return;

@@ -15,7 +15,10 @@ enum { ESE_CHECKSUM_DEPTH_MAX = 16 };
 struct ese_checksum_config {
 	struct loop *loop;
 	struct ese_pager *pager;
-	uint64_t first, end;   /* pages [first, end); used_pages is the end */
+	uint64_t first, end; /* pages [first, end); used_pages is the end */
+	/* Only pages that were flushed: of a database on a volume that reads as zeros the others
+	 * are as they were born, and a TB of them takes its time. */
+	bool written_only;
 	unsigned depth;	       /* I/Os in flight, 1..ESE_CHECKSUM_DEPTH_MAX */
 	struct stream *stream; /* may be NULL */
 	void (*done)(void *arg);

@@ -264,7 +264,7 @@ static void take_in(struct ese_page_io *pio)
 			pager->counters.unsure++;
 			continue;
 		}
-		if (pager->config.check)
+		if (pager->config.check && pio->buf)
 			pager->config.check->pages_checked++;
 		if (pio->buf)
 			take_page(pio, i, pio->buf->data + (size_t)i * ESE_PAGE_BYTES);
@@ -332,7 +332,8 @@ void ese_pager_read(struct ese_pager *pager, struct ese_page_io *pio)
 
 static void count_written(struct ese_pager *pager, uint64_t page)
 {
-	if (pager->config.check && ese_flush_map_get(&pager->map, page) == ESE_FLUSH_NEVER)
+	if (pager->config.check && pager->config.content &&
+	    ese_flush_map_get(&pager->map, page) == ESE_FLUSH_NEVER)
 		pager->config.check->pages_written++;
 }
 

@@ -81,7 +81,7 @@ struct ese_pager_config {
 	bool content;		/* verified */
 	bool unwritten_is_zero; /* else pages beyond what was written at creation are not judged */
 	bool fua;
-	/* Who is told of mismatches and what counts them; all may be NULL. */
+	/* Who is told of mismatches and what counts them and what was verified; all may be NULL. */
 	const char *host, *volume;
 	struct workload_check *check;
 	void (*mismatch)(void *arg, const struct mismatch *mismatch);

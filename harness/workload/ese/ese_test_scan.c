@@ -52,6 +52,8 @@ static int scan(struct ese_test *test, struct ese_test_db *db)
 	    .pager = ese_db_pager(db->db),
 	    .first = ESE_PAGE_FIRST,
 	    .end = ese_db_used_pages(db->db),
+	    /* After a stress test all of them, as Jetstress does; else what may have changed. */
+	    .written_only = !test->backup && test->config->test != ESE_STRESS,
 	    .depth = test->backup ? (unsigned)test->config->backup_depth : ESE_SCAN_DEPTH,
 	    .stream = test->backup ? &db->streams[ESE_DB_READ] : NULL,
 	    .done = scan_ended,

@@ -26,7 +26,7 @@ struct rig {
 	struct ese_image *model; /* by page: what is to be there */
 	uint64_t dbtime;
 	struct rng rng;
-	bool content, known_zero;
+	bool content, known_zero, written_only;
 	struct workload_check check;
 	uint64_t mismatches;
 	struct mismatch last;
@@ -237,6 +237,7 @@ static inline struct ese_checksum_result rig_checksum(struct rig *rig)
 	    .pager = ese_file_pager(rig->file),
 	    .first = ESE_PAGE_FIRST,
 	    .end = rig->rules.pages,
+	    .written_only = rig->written_only,
 	    .depth = 4,
 	    .done = rig_checksum_done,
 	    .arg = rig,

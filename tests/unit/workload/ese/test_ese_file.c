@@ -124,6 +124,28 @@ static void create_writes_what_it_must(void **state)
 	rig_free(&rig);
 }
 
+static void pass_over_written_pages_only(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig, 2, true, true, 0);
+	rig.written_only = true;
+	assert_int_equal(rig_checksum(&rig).pages, 0);
+	assert_int_equal(rig_write(&rig, 10, 8, 0), 0);
+	assert_int_equal(rig_write(&rig, 19, 3, 0), 0);
+	assert_int_equal(rig_write(&rig, rig.rules.pages - 1, 1, 0), 0);
+	rig.fake.memory[20 * ESE_PAGE_BYTES + 5] ^= 1;
+	assert_int_equal(rig_checksum(&rig).pages, 12);
+	assert_int_equal(rig_checksum(&rig).bad, 1);
+	rig.written_only = false;
+	assert_int_equal(rig_checksum(&rig).pages, rig.rules.pages - ESE_PAGE_FIRST);
+	rig.fake.fault = FAKE_GONE;
+	assert_int_equal(rig_checksum(&rig).unreadable, rig.rules.pages - ESE_PAGE_FIRST);
+	assert_int_equal(rig_checksum(&rig).status, -ENODEV);
+	rig_free(&rig);
+}
+
 /* What a page of the earlier creation is when the new one's write of it was lost. */
 static void the_earlier_creation_is_foreign(void **state)
 {
@@ -359,6 +381,7 @@ int main(void)
 	    cmocka_unit_test(parts_lie_one_behind_the_other),
 	    cmocka_unit_test(a_header_survives_its_bytes),
 	    cmocka_unit_test(create_writes_what_it_must),
+	    cmocka_unit_test(pass_over_written_pages_only),
 	    cmocka_unit_test(the_earlier_creation_is_foreign),
 	    cmocka_unit_test(either_copy_of_the_header_will_do),
 	    cmocka_unit_test(what_is_no_database_is_refused),

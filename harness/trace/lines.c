@@ -49,7 +49,7 @@ static int open_regular(const char *file, int *ret_fd, struct err *err)
 int trace_lines_open(const char *file, struct trace_lines **ret_lines, struct err *err)
 {
 	struct trace_lines *lines;
-	int fd, r = open_regular(file, &fd, err);
+	int fd = -1, r = open_regular(file, &fd, err);
 
 	if (r < 0)
 		return r;

@@ -95,6 +95,8 @@ int cfg_open(const char *file, struct cfg **ret_cfg, struct err *err);
 /* Parses TEXT as if it were the file NAME (tests, fuzzing). */
 int cfg_parse(const char *name, const char *text, size_t size, struct cfg **ret_cfg);
 struct cfg *cfg_free(struct cfg *cfg);
+/* The file as it was named. */
+const char *cfg_name(const struct cfg *cfg);
 
 /* ASSIGNMENT is `group.portal=127.0.0.1:4260`; list elements by index or by their `name:`
  * (`group.volumes.db1.size=2GiB`).  Missing mappings on the way are made.  Bad syntax or a path

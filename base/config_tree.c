@@ -394,6 +394,11 @@ int cfg_open(const char *file, struct cfg **ret_cfg, struct err *err)
 	return rc;
 }
 
+const char *cfg_name(const struct cfg *cfg)
+{
+	return cfg->name;
+}
+
 struct cfg *cfg_free(struct cfg *cfg)
 {
 	if (!cfg)

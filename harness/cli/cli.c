@@ -29,6 +29,8 @@ static const struct cli_option options[] = {
     {"seed", "N", "short for --set seed=N", OPTION_SEED, 0, CLI_SET},
     {"out", "DIR", "write run.json, report.html, junit.xml and the other results into DIR",
      OPTION_TEXT, FIELD(out_dir), CLI_OUT},
+    {"record", "FILE", "write the load's I/Os into FILE as a fio iolog (version 3; gzip if *.gz)",
+     OPTION_TEXT, FIELD(record), CLI_RECORD},
     {"control", "SOCKET", "serve the control socket there", OPTION_TEXT, FIELD(control),
      CLI_CONTROL},
     {"op", "KIND", "read (default), write or rw", OPTION_TEXT, FIELD(op), CLI_BENCH},

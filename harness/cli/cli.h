@@ -14,7 +14,7 @@ enum { CLI_MAX_SETS = 64, CLI_MAX_RUNS = 256 };
 struct cli_args {
 	const char *sets[CLI_MAX_SETS]; /* --set and --seed, in order */
 	size_t set_count;
-	const char *out_dir, *control;
+	const char *out_dir, *control, *record;
 	const char *op, *block_size, *queue_depth, *threads, *time, *warmup, *policy, *pattern,
 	    *read_share;
 	const char *mailboxes, *quota, *messages, *message_size, *profile, *servers, *databases,
@@ -35,6 +35,7 @@ enum cli_option_bit {
 	CLI_VIRTUAL = 1 << 7,
 	CLI_ESRP = 1 << 8,
 	CLI_SIZE = 1 << 9,
+	CLI_RECORD = 1 << 10,
 };
 
 struct cli_verb {

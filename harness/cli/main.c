@@ -15,7 +15,7 @@
 
 const struct cli_verb cli_verbs[] = {
     {"run", "LAB.yaml", "start what the lab defines, replay, check, report",
-     CLI_SET | CLI_OUT | CLI_PROGRESS | CLI_VIRTUAL, 1, 1, cmd_run},
+     CLI_SET | CLI_OUT | CLI_PROGRESS | CLI_VIRTUAL | CLI_RECORD, 1, 1, cmd_run},
     {"target", "LAB.yaml", "only the target, in the foreground", CLI_SET | CLI_CONTROL | CLI_OUT, 1,
      1, cmd_target},
     {"bench", "URL...", "raw path benchmark against any target", CLI_BENCH | CLI_JSON, 1, 64,

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "harness/lab/lab_impl.h"
+#include "harness/workload/workload.h"
 
 struct kind {
 	const char *key;
@@ -30,6 +31,8 @@ static const struct kind kinds[] = {
     {"p99-latency", offsetof(struct expect_config, p99_latency), CFG_DURATION, "\"< 50ms\""},
     {"p99.9-latency", offsetof(struct expect_config, p999_latency), CFG_DURATION, "\"< 1s\""},
     {"max-latency", offsetof(struct expect_config, max_latency), CFG_DURATION, "\"< 2s\""},
+    {"p99-lateness", offsetof(struct expect_config, p99_lateness), CFG_DURATION, "\"<= 10ms\""},
+    {"max-lateness", offsetof(struct expect_config, max_lateness), CFG_DURATION, "\"<= 1s\""},
     {"path-share", offsetof(struct expect_config, path_share), CFG_PERCENT, "within 1%"},
     {"achieved-iops", offsetof(struct expect_config, achieved_iops), CFG_PERCENT, "\">= 95%\""},
     {"db-read-latency", offsetof(struct expect_config, db_read_latency), CFG_DURATION,
@@ -164,6 +167,10 @@ static void check_expect(struct lab *lab, struct expect_config *expect)
 	if (found && expect->stream && !is_of_streams(found->key))
 		cfg_error_at(lab->cfg, &expect->stream, "'%s' is not about single streams",
 			     found->key);
+	if (found && strstr(found->key, "-lateness") && lab->workload_ops &&
+	    strcmp(lab->workload_ops->name, "replay") != 0)
+		cfg_error_raw(lab->cfg, raw, "'%s' is about replays, the workload is %s",
+			      found->key, lab->workload_ops->name);
 	if (found)
 		return;
 	if (cfg_valid(lab->cfg, &expect->data_mismatches))

@@ -135,7 +135,7 @@ struct expect_config {
 	struct cfg_raw data_mismatches, io_errors, max_io_gap, path_share, achieved_iops,
 	    db_read_latency, db_write_latency, log_write_latency, rebuild, scrub, failover_time,
 	    failback_time, p50_latency, p90_latency, p95_latency, p99_latency, p999_latency,
-	    max_latency;
+	    max_latency, p99_lateness, max_lateness;
 	const char *stream; /* NULL: all of them */
 	/* filled by lab_load */
 	const char *key;  /* "max-io-gap" */

@@ -94,6 +94,10 @@ static const struct cfg_field expect_fields[] = {
     {"p99-latency", CFG_UNION, AT(p99_latency), .help = "99th percentile, such as \"< 50ms\""},
     {"p99.9-latency", CFG_UNION, AT(p999_latency), .help = "99.9th percentile, such as \"< 1s\""},
     {"max-latency", CFG_UNION, AT(max_latency), .help = "longest response time, such as \"< 2s\""},
+    {"p99-lateness", CFG_UNION, AT(p99_lateness),
+     .help = "of a replay: how late 99 % of the I/Os were sent at most, such as \"<= 10ms\""},
+    {"max-lateness", CFG_UNION, AT(max_lateness),
+     .help = "of a replay: how late any I/O was sent, such as \"<= 1s\""},
     {"stream", CFG_STRING, AT(stream),
      .help = "with max-io-gap and percentiles: of this kind of I/O (read, write, db-read, ...) "
 	     "only"},

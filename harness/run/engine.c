@@ -76,6 +76,8 @@ static void verified(void *arg, int status)
 static void verify(struct run_engine *engine)
 {
 	set_phase(engine, RUN_VERIFY);
+	if (engine->device_count && engine->devices[0].recorder)
+		recorder_stop(engine->devices[0].recorder);
 	engine->stopping = false;
 	engine->drained = false;
 	watch(engine);
@@ -217,6 +219,8 @@ static void prepared(void *arg, int status)
 	}
 	set_phase(engine, RUN_WARMUP);
 	engine->sample_start_ns = now_ns;
+	if (engine->device_count && engine->devices[0].recorder)
+		recorder_start(engine->devices[0].recorder);
 	engine->workload->ops->start(engine->workload);
 	loop_timer_set(engine->loop, &engine->sample_timer, now_ns + engine->interval_ns);
 	loop_timer_set(engine->loop, &engine->phase_timer, now_ns + engine->lab->run.warmup_ns);
@@ -389,11 +393,17 @@ static int open_workload(struct run_engine *engine, struct err *err)
 
 	for (unsigned i = 0; i < engine->device_count; i++) {
 		const struct run_device *device = &engine->devices[i];
+		struct io_layer *layer = run_layer(device);
 
+		if (device->recorder)
+			layer =
+			    recorder_wrap(device->recorder, layer, device->host, device->volume);
+		if (!layer)
+			return -ENOMEM;
 		engine->workload_devices[i] = (struct workload_device){
 		    .host = device->host,
 		    .volume = device->volume,
-		    .layer = run_layer(device),
+		    .layer = layer,
 		    .block_bytes =
 			device->mpio ? mpio_block_bytes(device->mpio) : device->block_bytes,
 		    .known_zero = device->known_zero,

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "harness/run/verdict.h"
 
-static bool holds(int op, double value, double limit)
+bool verdict_holds(int op, double value, double limit)
 {
 	switch (op) {
 	case EXPECT_EQ:
@@ -40,9 +40,9 @@ static bool is_meant(const struct expect_config *expect, const struct record_str
 static void expect_count(struct record *record, const struct expect_config *expect, const char *id,
 			 uint64_t value, json_t *evidence, const char *what)
 {
-	verdict_add(record, verdict_pass_if(holds(expect->op, (double)value, expect->value)), id,
-		    evidence, "%llu %s (expected %s)", (unsigned long long)value, what,
-		    expect->text);
+	verdict_add(
+	    record, verdict_pass_if(verdict_holds(expect->op, (double)value, expect->value)), id,
+	    evidence, "%llu %s (expected %s)", (unsigned long long)value, what, expect->text);
 }
 
 /* Of a load that is not ours, what the target has seen. */
@@ -67,7 +67,7 @@ static void expect_observed_gap(struct record *record, const struct expect_confi
 		return;
 	}
 	text_duration(gap, sizeof gap, worst_ns);
-	verdict_add(record, verdict_pass_if(holds(expect->op, worst_ns, expect->value)), id,
+	verdict_add(record, verdict_pass_if(verdict_holds(expect->op, worst_ns, expect->value)), id,
 		    json_deep_copy(worst),
 		    "longest time without I/O as the target saw it %s, %s on %s (expected %s)", gap,
 		    json_string_value(json_object_get(worst, "initiator")),
@@ -95,7 +95,8 @@ static void expect_gap(struct record *record, const struct expect_config *expect
 	}
 	text_duration(gap, sizeof gap, (double)worst->max_gap_ns);
 	verdict_add(
-	    record, verdict_pass_if(holds(expect->op, (double)worst->max_gap_ns, expect->value)),
+	    record,
+	    verdict_pass_if(verdict_holds(expect->op, (double)worst->max_gap_ns, expect->value)),
 	    id,
 	    json_pack("{s:s, s:s, s:s, s:o, s:o}", "host", worst->host, "volume", worst->volume,
 		      "stream", worst->name, "max_gap_ns", verdict_number(worst->max_gap_ns),
@@ -159,7 +160,7 @@ static void expect_share(struct record *record, const struct expect_config *expe
 	if (worst_share.lost)
 		snprintf(lost, sizeof lost, "; %u lost path%s left out", worst_share.lost,
 			 worst_share.lost > 1 ? "s" : "");
-	verdict_add(record, verdict_pass_if(holds(expect->op, worst_by, expect->value)), id,
+	verdict_add(record, verdict_pass_if(verdict_holds(expect->op, worst_by, expect->value)), id,
 		    json_pack("{s:s, s:s, s:i, s:s, s:o, s:f, s:f, s:i}", "host", worst->host,
 			      "volume", worst->volume, "path", (int)worst->index, "portal",
 			      worst->portal, "ios", verdict_number(worst->ios), "share",
@@ -180,10 +181,10 @@ static void expect_iops(struct record *record, const struct expect_config *expec
 		return;
 	}
 	verdict_iops_text(record, text, sizeof text);
-	verdict_add(
-	    record,
-	    verdict_pass_if(holds(expect->op, verdict_share_achieved(record), expect->value)), id,
-	    verdict_iops_json(record), "%s (expected %s)", text, expect->text);
+	verdict_add(record,
+		    verdict_pass_if(
+			verdict_holds(expect->op, verdict_share_achieved(record), expect->value)),
+		    id, verdict_iops_json(record), "%s (expected %s)", text, expect->text);
 }
 
 static void expect_latency(struct record *record, const struct expect_config *expect,
@@ -209,7 +210,7 @@ static void expect_latency(struct record *record, const struct expect_config *ex
 		return;
 	}
 	text_duration(mean, sizeof mean, worst_ns);
-	verdict_add(record, verdict_pass_if(holds(expect->op, worst_ns, expect->value)), id,
+	verdict_add(record, verdict_pass_if(verdict_holds(expect->op, worst_ns, expect->value)), id,
 		    verdict_latency_json(worst, expect->value),
 		    "average %s latency at worst %s, %s/%s (expected %s)", what, mean, worst->host,
 		    worst->volume, expect->text);
@@ -258,7 +259,8 @@ static void expect_percentile(struct record *record, const struct expect_config 
 	json_object_set_new(evidence, "value_ns", verdict_number(worst_ns));
 	json_object_set_new(evidence, "quantile", json_real(quantile));
 	text_duration(value, sizeof value, (double)worst_ns);
-	verdict_add(record, verdict_pass_if(holds(expect->op, (double)worst_ns, expect->value)), id,
+	verdict_add(record,
+		    verdict_pass_if(verdict_holds(expect->op, (double)worst_ns, expect->value)), id,
 		    evidence, "%s at worst %s, %s of %s/%s (expected %s)", expect->key, value,
 		    worst->name, worst->host, worst->volume, expect->text);
 	verdict_hint(record, "latency counts from when each I/O was due: what a stall held back is "
@@ -348,7 +350,8 @@ static void expect_failover(struct record *record, const struct expect_config *e
 		verdict_add(record, VERDICT_FAIL, id, evidence, "no %s: %s (expected %s)", what,
 			    where, expect->text);
 	else if (worst.loss)
-		verdict_add(record, verdict_pass_if(holds(expect->op, worst.ns, expect->value)), id,
+		verdict_add(record,
+			    verdict_pass_if(verdict_holds(expect->op, worst.ns, expect->value)), id,
 			    evidence, "longest of %u %s%s %s: %s (expected %s)", worst.values, what,
 			    worst.values == 1 ? "" : "s", value, where, expect->text);
 	else if (worst.losses && !failback)
@@ -384,6 +387,10 @@ static void judge_expectation(struct record *record, const struct expect_config 
 		expect_failover(record, expect, id, false);
 	else if (strcmp(expect->key, "failback-time") == 0)
 		expect_failover(record, expect, id, true);
+	else if (strcmp(expect->key, "p99-lateness") == 0)
+		replay_expect(record, expect, id, "p99_ns");
+	else if (strcmp(expect->key, "max-lateness") == 0)
+		replay_expect(record, expect, id, "max_ns");
 	else if (strcmp(expect->key, "path-share") == 0)
 		expect_share(record, expect, id);
 	else if (strcmp(expect->key, "achieved-iops") == 0)

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "harness/run/engine.h"
+#include "harness/run/verdict.h"
 
 const char *const run_phase_names[] = {
     [RUN_NEW] = "new",	     [RUN_PREPARE] = "prepare", [RUN_WARMUP] = "warmup",
@@ -513,6 +514,12 @@ void recording_finish(struct run_engine *engine)
 		engine->collect(engine->judge_arg, record);
 	failover_finish(engine);
 	verdicts_judge(engine->lab, record);
+	if (engine->device_count && engine->devices[0].recorder) {
+		struct recorder_result result;
+
+		recorder_finish(engine->devices[0].recorder, &result);
+		recorder_judge(record, &result);
+	}
 	if (engine->judge)
 		engine->judge(engine->judge_arg, record);
 	for (unsigned i = 0; i < record->verdict_count; i++)

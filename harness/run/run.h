@@ -15,6 +15,7 @@
 #include "harness/lab/lab.h"
 #include "harness/report/record.h"
 #include "harness/report/report.h"
+#include "harness/trace/recorder.h"
 #include "harness/workload/workload.h"
 #include "initiator/mpio/mpio.h"
 
@@ -26,6 +27,7 @@ struct run_device {
 	struct io_layer *layer;
 	uint32_t block_bytes; /* of `layer` */
 	bool known_zero;
+	struct recorder *recorder; /* writes down what the workload asks of it; NULL: nobody does */
 };
 
 /* How the fault timeline reaches the target: real runs speak to the control socket, the
@@ -36,6 +38,7 @@ struct fault_ops {
 };
 
 struct run_options {
+	const char *record;  /* a recording of the I/O; NULL: none */
 	const char *out_dir; /* NULL: no files */
 	const char *control; /* the target's control socket; NULL: only we know it */
 	bool quiet, progress;

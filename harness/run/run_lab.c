@@ -36,6 +36,7 @@ struct lab_run {
 	struct report_dir *out_dir;
 	struct event_log *events;
 	struct run_engine *engine;
+	struct recorder *recorder; /* NULL: nothing is recorded */
 	struct observer *observer; /* of a foreign load; else NULL */
 	struct progress_line progress;
 	struct loop_watch signals;
@@ -177,6 +178,18 @@ static int wait_for_others(struct lab_run *run, struct err *err)
 	return r < 0 ? err_set(err, r, "no memory to watch the load") : 0;
 }
 
+static int record_to(struct lab_run *run, struct err *err)
+{
+	int r;
+
+	if (!run->options->record)
+		return 0;
+	r = recorder_open(run->options->record, run->loop, &run->recorder, err);
+	for (unsigned i = 0; r == 0 && i < run->hosts.count; i++)
+		run->hosts.devices[i].recorder = run->recorder;
+	return r;
+}
+
 static int set_up(struct lab_run *run, const char *lab_file, const char *const *sets,
 		  size_t set_count, int *ret_exit_code, struct err *err)
 {
@@ -208,6 +221,9 @@ static int set_up(struct lab_run *run, const char *lab_file, const char *const *
 		return r;
 	report_dir_clear(run->out_dir);
 	r = event_log_open(run->options->out_dir, &run->events, err);
+	if (r < 0)
+		return r;
+	r = record_to(run, err);
 	if (r < 0)
 		return r;
 	r = run_engine_new(run->loop, run->lab, run->hosts.devices, run->hosts.count, &faults,
@@ -306,6 +322,7 @@ static void tear_down(struct lab_run *run)
 	observer_free(run->observer);
 	run_engine_free(run->engine);
 	hosts_close(&run->hosts);
+	recorder_close(run->recorder);
 	relay_faults_close(run->relay);
 	event_log_close(run->events);
 	report_dir_close(run->out_dir);

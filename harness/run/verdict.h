@@ -40,7 +40,17 @@ void verdict_latency(struct record *record, const struct record_stream *stream, 
 /* jetstress_verdicts.c: of a test of the engine (record->exchange) */
 void jetstress_judge(const struct lab *lab, struct record *record);
 
+/* replay_verdicts.c: what became of a trace; nothing when none was replayed. */
+void replay_judge(const struct lab *lab, struct record *record);
+/* FIGURE of the lateness, "p99_ns" or "max_ns". */
+void replay_expect(struct record *record, const struct expect_config *expect, const char *id,
+		   const char *figure);
+
+/* ... and of a recording of this run. */
+void recorder_judge(struct record *record, const struct recorder_result *result);
+
 /* expectations.c */
+bool verdict_holds(int op, double value, double limit);
 void expectations_judge(const struct lab *lab, struct record *record);
 
 #endif

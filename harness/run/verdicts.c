@@ -304,5 +304,6 @@ void verdicts_judge(const struct lab *lab, struct record *record)
 	judge_mismatches(record);
 	judge_errors(lab, record);
 	judge_read_back(lab, record);
+	replay_judge(lab, record);
 	expectations_judge(lab, record);
 }

@@ -32,7 +32,8 @@ struct virtual_run {
 	struct run_engine *engine;
 	struct report_dir *out_dir;
 	struct event_log *events;
-	struct loop *wall; /* only its clock */
+	struct recorder *recorder; /* NULL: nothing is recorded */
+	struct loop *wall;	   /* only its clock */
 	uint64_t begun_ns, drawn_ns;
 	struct progress_line progress;
 	bool finished;
@@ -162,6 +163,12 @@ static int set_up(struct virtual_run *run, struct err *err)
 		return r;
 	report_dir_clear(run->out_dir);
 	r = event_log_open(run->options->out_dir, &run->events, err);
+	if (r == 0 && run->options->record) {
+		r = recorder_open(run->options->record, sim_lab_loop(run->sim), &run->recorder,
+				  err);
+		if (r == 0)
+			sim_lab_record(run->sim, run->recorder);
+	}
 	if (r == 0)
 		r = sim_lab_open(run->sim, run->events, &run->engine, err);
 	return r;
@@ -209,6 +216,7 @@ int run_virtual(const struct lab *lab, const struct run_options *options)
 		code = run_to_end(&run);
 	}
 	sim_lab_free(run.sim);
+	recorder_close(run.recorder);
 	event_log_close(run.events);
 	report_dir_close(run.out_dir);
 	loop_free(run.wall);

@@ -398,6 +398,12 @@ int sim_lab_open(struct sim_lab *sim, struct event_log *events, struct run_engin
 	return r;
 }
 
+void sim_lab_record(struct sim_lab *sim, struct recorder *recorder)
+{
+	for (unsigned i = 0; i < sim->device_count; i++)
+		sim->devices[i].recorder = recorder;
+}
+
 struct loop *sim_lab_loop(struct sim_lab *sim)
 {
 	return sim->loop;

@@ -38,6 +38,10 @@ int sim_lab_new(const struct lab *lab, const struct sim_lab_options *options,
 /* Makes the run's engine (once); it stays the lab's.  EVENTS outlives the lab. */
 int sim_lab_open(struct sim_lab *sim, struct event_log *events, struct run_engine **ret_engine,
 		 struct err *err);
+/* What the workload asks of its devices goes through RECORDER, which outlives the lab's engine;
+ * before sim_lab_open. */
+struct recorder;
+void sim_lab_record(struct sim_lab *sim, struct recorder *recorder);
 struct loop *sim_lab_loop(struct sim_lab *sim);
 struct target *sim_lab_target(struct sim_lab *sim);
 struct sim_lab *sim_lab_free(struct sim_lab *sim);

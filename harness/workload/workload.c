@@ -11,15 +11,17 @@
 #include "harness/workload/exchange_profile.h"
 #include "harness/workload/foreign.h"
 #include "harness/workload/raw.h"
+#include "harness/workload/replay.h"
 
 static const struct workload_ops *const table[] = {
     &exchange_workload_ops,
     &ese_workload_ops,
     &foreign_workload_ops,
     &raw_workload_ops,
+    &replay_workload_ops,
 };
 
-const char *const workload_names[] = {"exchange", "foreign", "raw", NULL};
+const char *const workload_names[] = {"exchange", "foreign", "raw", "replay", NULL};
 
 const char *const mismatch_names[] = {
     [MISMATCH_CORRUPT] = "corrupt",

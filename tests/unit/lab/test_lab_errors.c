@@ -170,7 +170,7 @@ static const struct error_case host_cases[] = {
      "another lun of this lab is the same logical unit; two writers would corrupt it; paths of one "
      "lun belong into one list of urls"},
     {"workload.type=exhcange", "there is no workload of type 'exhcange'; did you mean 'exchange'? "
-			       "allowed: exchange, foreign, raw"},
+			       "allowed: exchange, foreign, raw, replay"},
     {"workload=exchange", "'workload' must be a mapping with a `type`; write workload: {type: "
 			  "exchange, ...}"},
     {"workload.mailboxes=none", "'mailboxes': 'none' is not a whole number"},

@@ -16,8 +16,9 @@
 #include "harness/workload/ese/ese_db.h"
 
 enum {
-	DB_READS = 128,	   /* reads under way */
-	DB_RETRY_MS = 100, /* after a write that failed */
+	DB_READS = 128,	       /* reads under way */
+	DB_GIVE_UP_MS = 30000, /* of failing writes, when nothing goes on without them */
+	DB_RETRY_MS = 100,     /* after a write that failed */
 };
 
 enum db_state {
@@ -91,10 +92,11 @@ struct ese_db {
 	unsigned reads_out, writes_out, checkpoint_out;
 	struct ese_frame *queue_first, *queue_last; /* victims to be written */
 	unsigned queue_count;
-	bool writing_now;	 /* writer_kick is running */
-	uint64_t write_target;	 /* pages whose lgpos_first is below are to be written */
-	uint64_t hold_writes_ns; /* after an error: not before */
-	struct loop_task chores; /* victims, stalls */
+	bool writing_now;	   /* writer_kick is running */
+	uint64_t write_target;	   /* pages whose lgpos_first is below are to be written */
+	uint64_t failing_since_ns; /* writes of pages; 0: the last one succeeded */
+	uint64_t hold_writes_ns;   /* after an error: not before */
+	struct loop_task chores;   /* victims, stalls */
 	struct loop_timer tick, retry;
 
 	/* Checkpoint. */
@@ -156,6 +158,7 @@ void writer_forget(struct ese_db *db); /* the queue */
 
 /* ese_life.c */
 void db_life_init(struct ese_db *db);
+void db_give_up(struct ese_db *db, int status); /* while flushing: pages cannot be written */
 void db_goes_on(struct ese_db *db); /* an I/O or operation has ended: detach and drop go on */
 
 /* ese_keeper.c */

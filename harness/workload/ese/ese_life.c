@@ -45,6 +45,7 @@ static void close_all(struct ese_db *db, int status)
 	db->pager = NULL;
 	db->write_target = 0;
 	db->hold_writes_ns = 0;
+	db->failing_since_ns = 0;
 	db->unreadable = 0;
 	db->draining = db->halted = false;
 	if (db->config.verified) /* else only memory knows what the volume would hold */
@@ -89,14 +90,37 @@ static void created(void *arg, int status)
 	close_all(arg, status);
 }
 
-static void file_created(void *arg, int status)
+static void checkpoints_made(void *arg, int status)
+{
+	struct ese_db *db = arg;
+	struct ese_identity identity = {.database = db->config.id, .seed = db->config.seed};
+
+	memcpy(identity.creation, db->config.creation, sizeof identity.creation);
+	if (status == 0)
+		status = open_file(db);
+	if (status < 0)
+		close_all(db, status);
+	else
+		ese_file_create(db->file, &identity, db->area.signature, created, db);
+}
+
+static void first_checkpoint_made(void *arg, int status)
 {
 	struct ese_db *db = arg;
 
-	if (status < 0) {
+	if (status < 0)
 		close_all(db, status);
-		return;
-	}
+	else
+		ese_checkpoint_write(&db->pointer, &db->checkpoint, checkpoints_made, db);
+}
+
+/* The checkpoint comes before the header that says there is a database; both slots, lest one of an
+ * earlier life of the same database is the newer. */
+void ese_db_create(struct ese_db *db, workload_fn done, void *arg)
+{
+	begin(db, DB_BUSY, done, arg);
+	db->area.signature = db->pointer.area.signature = signature_of(db);
+	db->pointer.sequence = 0;
 	db->checkpoint = (struct ese_checkpoint){
 	    .signature = db->area.signature,
 	    .clean = true,
@@ -106,22 +130,7 @@ static void file_created(void *arg, int status)
 	    .root_page = db->rules.root,
 	    .levels = db->rules.levels,
 	};
-	ese_checkpoint_write(&db->pointer, &db->checkpoint, created, db);
-}
-
-void ese_db_create(struct ese_db *db, workload_fn done, void *arg)
-{
-	struct ese_identity identity = {.database = db->config.id, .seed = db->config.seed};
-	int r;
-
-	begin(db, DB_BUSY, done, arg);
-	memcpy(identity.creation, db->config.creation, sizeof identity.creation);
-	db->area.signature = db->pointer.area.signature = signature_of(db);
-	r = open_file(db);
-	if (r < 0)
-		close_all(db, r);
-	else
-		ese_file_create(db->file, &identity, db->area.signature, file_created, db);
+	ese_checkpoint_write(&db->pointer, &db->checkpoint, first_checkpoint_made, db);
 }
 
 /* ---- attach ---- */
@@ -406,6 +415,14 @@ static void log_halted(void *arg, int status)
 
 	(void)status;
 	loop_task_queue(db->env.loop, &db->halted_task); /* it cannot be closed in here */
+}
+
+void db_give_up(struct ese_db *db, int status)
+{
+	db->status = status;
+	db->state = DB_DROPPING;
+	if (db->log)
+		ese_log_halt(db->log, log_halted, db);
 }
 
 static void halted(void *arg)

@@ -83,8 +83,8 @@ static bool may_bridge(const struct ese_db *db, const struct ese_frame *frame)
 	const struct ese_flush_map *map = ese_pager_map(db->pager);
 	uint8_t flush = ese_flush_map_get(map, frame->page);
 
-	return !frame->dirty && flush != ESE_FLUSH_NEVER && flush != ESE_FLUSH_UNKNOWN &&
-	       !ese_flush_map_unsure(map, frame->page);
+	return !frame->dirty && !frame->unreadable && flush != ESE_FLUSH_NEVER &&
+	       flush != ESE_FLUSH_UNKNOWN && !ese_flush_map_unsure(map, frame->page);
 }
 
 /* How many pages on this side of PAGE go with it: the last of them is dirty. */
@@ -117,6 +117,14 @@ static void write_done(struct ese_page_io *pio)
 		db->counters.io_errors++;
 		db->hold_writes_ns = now_ns + DB_RETRY_MS * NS_PER_MS;
 		loop_timer_set(db->env.loop, &db->retry, db->hold_writes_ns);
+		if (!db->failing_since_ns)
+			db->failing_since_ns = now_ns;
+		if (db->state == DB_FLUSHING &&
+		    (pio->status == -ECANCELED ||
+		     now_ns - db->failing_since_ns > DB_GIVE_UP_MS * NS_PER_MS))
+			db_give_up(db, pio->status);
+	} else {
+		db->failing_since_ns = 0;
 	}
 	for (unsigned i = 0; i < pio->count; i++)
 		ese_cache_write_end(db->cache, write->frames[i], pio->status == 0, &write->dirt[i]);
@@ -182,13 +190,19 @@ static void write_around(struct ese_db *db, struct ese_frame *frame, bool checkp
 
 /* ---- what is due ---- */
 
+/* A write has failed, maybe within the call. */
+static bool on_hold(const struct ese_db *db)
+{
+	return loop_now_ns(db->env.loop) < db->hold_writes_ns;
+}
+
 /* Who waits for the log is asked for; returns up to where. */
 static uint64_t write_victims(struct ese_db *db)
 {
 	uint64_t wanted = 0;
 
-	for (unsigned count = db->queue_count; count && db->free_writes && db->queue_first;
-	     count--) {
+	for (unsigned count = db->queue_count;
+	     count && db->free_writes && db->queue_first && !on_hold(db); count--) {
 		struct ese_frame *frame = db->queue_first;
 
 		dequeue(db, frame);
@@ -221,7 +235,7 @@ static uint64_t write_for_checkpoint(struct ese_db *db)
 {
 	uint64_t wanted = 0;
 
-	while (db->free_writes) {
+	while (db->free_writes && !on_hold(db)) {
 		struct ese_frame *frame = ese_cache_oldest(db->cache, db->number);
 
 		/* At the front only those that were dirtied again while they are written. */
@@ -243,7 +257,7 @@ void writer_kick(struct ese_db *db)
 	uint64_t wanted, also;
 
 	if (db->writing_now || !db->pager || db->state == DB_DROPPING || db->state == DB_CLOSED ||
-	    loop_now_ns(db->env.loop) < db->hold_writes_ns)
+	    on_hold(db))
 		return;
 	db->writing_now = true;
 	wanted = write_victims(db);

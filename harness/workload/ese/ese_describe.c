@@ -2,6 +2,8 @@
  *
  * What the reports want to know of a server (exchange_record.h).
  */
+#include <math.h>
+
 #include "harness/workload/ese/ese_server_impl.h"
 
 static json_t *integer(uint64_t value)
@@ -73,6 +75,10 @@ json_t *ese_server_describe(const struct ese_server *server)
 			    share(server, config->constants.flush_start));
 	json_object_set_new(json, "flush_stop_bytes", share(server, config->constants.flush_stop));
 	json_object_set_new(json, "target_iops", json_real(server->setup.target_iops));
+	if (config->iops_per_mailbox > 0)
+		json_object_set_new(json, "mailboxes",
+				    integer((uint64_t)llround(server->setup.target_iops /
+							      config->iops_per_mailbox)));
 	json_object_set_new(json, "mix", mix(config));
 	json_object_set_new(json, "bdm", json_boolean(config->bdm));
 	json_object_set_new(json, "copies", integer(config->copies));

@@ -2,6 +2,9 @@
  *
  * The engine against server 1 of a published Jetstress report (QNAP ES1640DC): 4 databases of
  * 524.5 GB, 256 MiB of cache each, 5 sessions, on devices that take what the report's took.
+ *
+ * The half hour that is measured lies where the report's two hours have their mean: the cache is
+ * full after 5 minutes, but goes on learning which pages are worth keeping for most of an hour.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -54,7 +57,7 @@ static void the_report_comes_out(void **state)
 	within("database : log", (f.reads + f.writes) / f.log_writes, 10.93, 0.03);
 	within("log write bytes", f.log_write_bytes, 20620, 0.03);
 	within("maintenance reads/s", f.bdm, 9.0, 0.03);
-	within("maintenance bytes", f.bdm_bytes, 261228, 0.003);
+	assert_true(f.bdm_bytes >= 261000 && f.bdm_bytes < 256 * KIB);
 	within("achieved IOPS", f.iops, 232.185, 0.03);
 	rig_free(rig);
 }

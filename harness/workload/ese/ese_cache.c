@@ -116,6 +116,11 @@ uint32_t ese_cache_available(const struct ese_cache *cache)
 	return cache->config.max_pages - cache->used;
 }
 
+uint32_t ese_cache_low(const struct ese_cache *cache)
+{
+	return cache->low;
+}
+
 uint64_t ese_cache_stalls(const struct ese_cache *cache)
 {
 	return cache->stalls;

@@ -93,8 +93,9 @@ struct ese_image_pool *ese_cache_images(struct ese_cache *cache);
 /* Frames in use and their bound: "Database Cache Size" is used * 32 KiB. */
 uint32_t ese_cache_used(const struct ese_cache *cache);
 uint32_t ese_cache_max(const struct ese_cache *cache);
-uint32_t ese_cache_kept(const struct ese_cache *cache); /* frames that never leave */
+uint32_t ese_cache_kept(const struct ese_cache *cache);	     /* frames that never leave */
 uint32_t ese_cache_available(const struct ese_cache *cache); /* frames that a fault can have */
+uint32_t ese_cache_low(const struct ese_cache *cache);	     /* the low mark */
 uint64_t ese_cache_stalls(const struct ese_cache *cache);    /* faults that found none */
 const struct ese_cache_db_counters *ese_cache_counters(const struct ese_cache *cache, unsigned db);
 

@@ -7,7 +7,8 @@
  * order pages are written, splits once leaves are full, runs of new pages, the effect of cache
  * size, database size, checkpoint depth and skew.  What is a constant here: how full leaves are
  * born (thus the rate of splits), updates beyond those of the transactions (extra_dirty), how
- * often a read or a write takes its neighbour along (read_run, write_run), log bytes an update.
+ * often a read takes the next page along (read_run) and an update dirties it (write_run), log bytes
+ * an update.
  */
 #ifndef SANLAB_HARNESS_WORKLOAD_ESE_CONSTANTS_H
 #define SANLAB_HARNESS_WORKLOAD_ESE_CONSTANTS_H
@@ -20,7 +21,7 @@ struct ese_constants {
 	uint32_t children_max; /* of a node; 0: what a page has room for */
 	double full_leaves;    /* share of new leaves without room for one more record */
 	double extra_dirty;    /* probability that a read also updates its leaf */
-	double read_run;       /* probability that a read goes on to the next page */
+	double read_run;       /* probability that a leaf's read goes on to the next page */
 	double write_run;      /* probability that an update also dirties the next page */
 	uint32_t log_insert_bytes, log_delete_bytes, log_replace_bytes;
 	uint32_t coalesce_bytes;  /* longest I/O on the database */

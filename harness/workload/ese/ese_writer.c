@@ -252,6 +252,14 @@ static uint64_t write_for_checkpoint(struct ese_db *db)
 	return wanted;
 }
 
+/* The log is written soon anyhow; it is asked for only when somebody waits for what comes of it. */
+static bool is_short(const struct ese_db *db)
+{
+	return ese_cache_line(db->cache)->waiters.first || db->write_target == UINT64_MAX ||
+	       ese_log_short_of_room(db->log) ||
+	       ese_cache_available(db->cache) < ese_cache_low(db->cache) / 2;
+}
+
 void writer_kick(struct ese_db *db)
 {
 	uint64_t wanted, also;
@@ -264,7 +272,7 @@ void writer_kick(struct ese_db *db)
 	also = write_for_checkpoint(db);
 	db->writing_now = false;
 	wanted = MAX_OF(wanted, also);
-	if (wanted && db->log)
+	if (wanted && db->log && is_short(db))
 		ese_log_flush(db->log, wanted);
 	if (db->state == DB_FLUSHING)
 		db_goes_on(db);

@@ -77,8 +77,8 @@ static void test_equals_an_ordered_map(void **state)
 	if (only_seed)
 		run_seed(only_seed, 3000);
 	else
-		for (uint64_t seed = 1; seed <= 20; seed++)
-			run_seed(seed, 3000);
+		for (uint64_t seed = 1; seed <= 12; seed++)
+			run_seed(seed, 2000);
 }
 
 /* Crashes at the Nth I/O, for many N: recovered, the database is as of one moment, and no durable
@@ -126,7 +126,7 @@ static void test_crashes_lose_nothing_durable(void **state)
 	if (only_seed)
 		crash_seed(only_seed);
 	else
-		for (uint64_t seed = 1; seed <= 20; seed++)
+		for (uint64_t seed = 1; seed <= 8; seed++)
 			crash_seed(seed);
 }
 

@@ -209,7 +209,9 @@ static int event(struct trace_parse *parse, char **word, unsigned count)
 				       INT64_MAX / SECTOR_BYTES, &blocks) < 0))
 		return -EINVAL;
 	if (!blocks) { /* a command of its own ("36 (12 00 ...)") or without data, else a flush */
-		if (!rwbs.preflush && !has_range && count > 8 && !strchr("([", word[8][0]))
+		bool command = count <= 8 || strchr("([", word[7][0]) || strchr("([", word[8][0]);
+
+		if (!rwbs.preflush && !has_range && !command)
 			return trace_bad(parse, "no range of sectors follows '%.8s'", word[6]);
 		if (!rwbs.preflush)
 			return 0;

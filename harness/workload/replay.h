@@ -6,11 +6,11 @@
  *  timed       at the trace's own instants, times `scale-time`.  These are deadlines counted from
  *              the start, so that nothing drifts; how late each I/O was sent is told (lateness).
  *  afap        as fast as possible: `queue-depth` in flight, in the order of the trace.
- *  dependency  keeps what the trace shows of causes.  An I/O that had ended before another
- *              began may have caused it; one that had not cannot have.  So an I/O is sent when all
- * that had ended before it began in the trace have ended in the replay, and then as long after the
- * end of the last of these as in the trace (times `scale-time`): the thinking time of the
- * application stays what it was, whatever the storage's speed. Needs a trace that tells when I/Os
+ *  dependency  keeps what the trace shows of causes.  An I/O that had ended before another began
+ * may have caused it; one that had not cannot have.  So an I/O is sent when all that had ended
+ * before it began in the trace have ended in the replay, too, and as long after the last of these
+ * ends as it was in the trace (times `scale-time`): the application thinks as long as it did,
+ * whatever the storage's speed.  The order of the trace stays.  Needs a trace that tells when I/Os
  * have ended; those it does not tell it of are waited for by nobody.
  *
  * Written data carry an identity a sector (replay_sectors.h), reads are checked against it, unless

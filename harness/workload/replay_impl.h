@@ -83,7 +83,7 @@ struct replay_pace {
 	/* dependency */
 	struct replay_open *open;
 	unsigned open_size;
-	uint64_t cause_trace_ns, cause_ns; /* the last end that was waited for: trace, replay */
+	uint64_t cause_trace_ns, cause_ns; /* the last end waited for so far: trace, replay */
 	bool has_cause;
 };
 

@@ -47,8 +47,8 @@ static uint64_t axis(const struct replay *replay, uint64_t trace_ns)
 	       scaled(replay, trace_ns > pace->base_ns ? trace_ns - pace->base_ns : 0);
 }
 
-/* Of those that had ended by AT_NS: false when one is still on its way; the others are done with,
- * and the last of them becomes the cause. */
+/* Of those that had ended by AT_NS: false when one is still on its way; the others are done with.
+ * What comes next thinks from when the last of them has ended, here and in the trace. */
 static bool pass_ended(struct replay_pace *pace, uint64_t at_ns)
 {
 	for (unsigned i = 0; i < pace->open_size; i++) {
@@ -59,11 +59,9 @@ static bool pass_ended(struct replay_pace *pace, uint64_t at_ns)
 		if (!open->ended)
 			return false;
 		open->used = false;
-		if (!pace->has_cause || open->trace_end_ns >= pace->cause_trace_ns) {
-			pace->cause_trace_ns = open->trace_end_ns;
-			pace->cause_ns = open->end_ns;
-			pace->has_cause = true;
-		}
+		pace->cause_trace_ns = MAX_OF(pace->cause_trace_ns, open->trace_end_ns);
+		pace->cause_ns = MAX_OF(pace->cause_ns, open->end_ns);
+		pace->has_cause = true;
 	}
 	return true;
 }

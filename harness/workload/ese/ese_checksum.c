@@ -25,6 +25,8 @@ static void pump(struct ese_checksum *checksum);
 
 static void count(struct ese_checksum_result *result, const struct ese_page_io *pio)
 {
+	const struct ese_flush_map *map = ese_pager_map(pio->pager);
+
 	if (pio->status < 0 && !pio->bad) {
 		result->unreadable += pio->count;
 		if (result->status == 0)
@@ -34,6 +36,7 @@ static void count(struct ese_checksum_result *result, const struct ese_page_io *
 	result->pages += pio->count;
 	result->bytes += (uint64_t)pio->count * ESE_PAGE_BYTES;
 	for (unsigned i = 0; i < pio->count; i++) {
+		result->written += ese_flush_map_get(map, pio->first + i) != ESE_FLUSH_NEVER;
 		result->unsure += pio->unsure >> i & 1;
 		if (!(pio->bad >> i & 1))
 			continue;

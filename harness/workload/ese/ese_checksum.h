@@ -27,6 +27,7 @@ struct ese_checksum_config {
 
 struct ese_checksum_result {
 	uint64_t pages, bytes; /* read */
+	uint64_t written;      /* of them, pages that have been flushed at least once */
 	uint64_t bad;	       /* found wrong */
 	uint64_t unsure;       /* being written: not judged */
 	uint64_t unreadable;   /* I/O errors */

@@ -281,7 +281,7 @@ void ese_test_stop(struct ese_test *test, workload_fn done, void *arg)
 static void checked(void *arg, int status)
 {
 	struct ese_test *test = arg;
-	struct workload *workload = test->setup.workload;
+	struct workload_check *check = &test->setup.workload->check;
 	workload_fn done = test->done;
 	bool stopped = test->stop_wanted;
 
@@ -290,11 +290,13 @@ static void checked(void *arg, int status)
 		const struct ese_checksum_result *result = &test->dbs[i].check;
 
 		/* The pager has counted them as everything that it verifies. */
-		workload->check.pages_checked -=
-		    MIN_OF(result->pages, workload->check.pages_checked);
-		workload->check.pages_read_back += result->pages;
-		workload->check.pages_not_readable += result->unreadable;
+		check->pages_checked -= MIN_OF(result->pages, check->pages_checked);
+		check->pages_read_back += result->written;
+		check->pages_not_readable += result->unreadable;
 	}
+	/* Earlier runs have written as well. */
+	check->pages_written =
+	    MAX_OF(check->pages_written, check->pages_read_back + check->pages_not_readable);
 	if (stopped)
 		ese_test_settled(test);
 	done(test->arg, stopped ? -ECANCELED : status);

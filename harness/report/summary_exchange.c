@@ -30,7 +30,9 @@ static void put_server(const struct exchange_view *view, const struct exchange_s
 	    "%.60s: %s, %s IOPS (target %s), %s, cache %s to %s, %s page fault stalls",
 	    server->host, exchange_server_passed(view, server) ? "Pass" : "Fail", iops,
 	    server->target_iops > 0 ? target : "none",
-	    server->sessions > 0 ? sessions : "open loop",
+	    server->sessions > 0				       ? sessions
+	    : strcmp(exchange_text(server->json, "loop"), "open") == 0 ? "open loop"
+								       : "no sessions",
 	    text_bytes(low, sizeof low, fmax(0, exchange_number(server->json, "cache_min_bytes"))),
 	    text_bytes(high, sizeof high,
 		       fmax(0, exchange_number(server->json, "cache_max_bytes"))),

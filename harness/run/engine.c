@@ -388,6 +388,7 @@ static int open_workload(struct run_engine *engine, struct err *err)
 	    .ended = workload_ended,
 	    .failed = workload_failed,
 	    .arg = engine,
+	    .warmup_ns = engine->lab->run.warmup_ns,
 	    .window_ns = engine->lab->run.duration_ns,
 	};
 

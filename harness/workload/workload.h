@@ -105,7 +105,7 @@ struct workload_env {
 	/* The workload cannot go on; WHY ends up in the record.  From anywhere. */
 	void (*failed)(void *arg, const char *why);
 	void *arg;
-	uint64_t window_ns; /* planned length of the measured window */
+	uint64_t warmup_ns, window_ns; /* planned: before the measured window at least, and it */
 };
 
 typedef void (*workload_fn)(void *arg, int status);

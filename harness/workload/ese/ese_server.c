@@ -259,6 +259,7 @@ static int open_database(struct ese_server *server, unsigned index, struct err *
 		    .db_read = &db->place.streams[ESE_DB_READ],
 		    .db_write = &db->place.streams[ESE_DB_WRITE],
 		    .log_write = &db->place.streams[ESE_LOG_WRITE],
+		    .log_read = &db->place.streams[ESE_LOG_READ],
 		},
 	    .check = server->setup.check,
 	    .mismatch = mismatch,

@@ -101,8 +101,10 @@ static void pace(struct ese_server *server)
 
 		ios += counters->read_ios + counters->write_ios;
 	}
-	if (server->paced_ns && ios > server->paced_ios + PACE_IOS_MIN &&
-	    server->counts.transactions > server->paced_transactions) {
+	/* A low rate takes longer until it says something. */
+	if (server->paced_ns && ios <= server->paced_ios + PACE_IOS_MIN)
+		return;
+	if (server->paced_ns && server->counts.transactions > server->paced_transactions) {
 		double each = (double)(ios - server->paced_ios) /
 			      (double)(server->counts.transactions - server->paced_transactions);
 		double wanted = server->setup.target_iops / each;

@@ -117,8 +117,10 @@ struct ese_test *ese_test_free(struct ese_test *test)
 		return NULL;
 	loop_timer_cancel(test->loop, &test->timer);
 	loop_timer_cancel(test->loop, &test->sample_timer);
-	for (unsigned s = 0; test->servers && s < test->server_count; s++)
+	for (unsigned s = 0; test->servers && s < test->server_count; s++) {
 		ese_tuning_free(test->servers[s].tuning);
+		json_decref(test->servers[s].described);
+	}
 	for (unsigned i = 0; test->dbs && i < test->db_count; i++)
 		ese_checksum_free(test->dbs[i].scan);
 	ese_testlog_free(test->log);

@@ -305,7 +305,8 @@ static json_t *describe_server(const struct ese_test_server *server)
 {
 	const struct ese_test *test = server->test;
 	double window_s = seconds_of(test->window_end_ns - test->window_begin_ns);
-	json_t *json = ese_server_describe(server->server);
+	json_t *json = server->described ? json_deep_copy(server->described)
+					 : ese_server_describe(server->server);
 	json_t *database;
 	size_t i;
 

@@ -53,6 +53,7 @@ struct ese_test_server {
 	struct ese_tuning *tuning; /* NULL: none */
 	uint64_t tuned_transactions;
 	/* Of the window. */
+	json_t *described; /* at its end, when the databases are still attached */
 	struct ese_server_counts begun, ended;
 	uint64_t ios;
 	uint64_t sampled_stalls;

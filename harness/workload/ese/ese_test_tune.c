@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Warm-up until the caches are full, then automatic tuning; each server by itself, all at once.
+ * Warm-up until the caches are full and run.warmup has passed, then automatic tuning; each server
+ * by itself, all at once.
  *
  * A cache counts as full at `warm-up.cache` of its maximum, or of what its databases hold where
  * that is less.
@@ -12,14 +13,17 @@
 #include "base/text.h"
 #include "harness/workload/ese/ese_test_impl.h"
 
-#define SESSIONS_PER_DATABASE 2
-#define SLOPE_LIMIT_NS	      5e6
-#define CYCLE_LIMIT_NS	      (600 * NS_PER_S)
+#define SESSIONS_PER_DATABASE	       2
+#define RECOVERY_SESSIONS_PER_DATABASE 16
+#define SLOPE_LIMIT_NS		       5e6
+#define CYCLE_LIMIT_NS		       (600 * NS_PER_S)
 
 unsigned ese_test_first_sessions(const struct ese_test *test, const struct ese_test_server *server)
 {
 	if (test->config->session_count)
 		return (unsigned)test->config->session_count;
+	if (test->kind == ESE_SOFT_RECOVERY) /* only to get log files */
+		return RECOVERY_SESSIONS_PER_DATABASE * server->db_count;
 	if (test->config->tuning.start)
 		return (unsigned)test->config->tuning.start;
 	return SESSIONS_PER_DATABASE * server->db_count;
@@ -86,14 +90,15 @@ static void begin_tuning(struct ese_test *test);
 static void look_at_caches(struct ese_test *test)
 {
 	uint64_t limit_ns = test->config->warm_up.limit_ns;
+	uint64_t waited_ns = loop_now_ns(test->loop) - test->warm_begin_ns;
 	char limit[32];
 
-	if (caches_full(test)) {
-		test->cache_filled = true;
+	test->cache_filled = caches_full(test);
+	if (test->cache_filled && waited_ns >= test->setup.env->warmup_ns) {
 		begin_tuning(test);
 		return;
 	}
-	if (loop_now_ns(test->loop) - test->warm_begin_ns < limit_ns) {
+	if (test->cache_filled || waited_ns < limit_ns) {
 		again(test);
 		return;
 	}

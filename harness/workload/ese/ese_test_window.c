@@ -85,6 +85,7 @@ void ese_test_window_end(struct ese_test *test)
 		struct ese_test_server *server = &test->servers[s];
 
 		ese_server_counts(server->server, &server->ended);
+		server->described = ese_server_describe(server->server);
 		for (unsigned i = 0; i < server->db_count; i++)
 			end_database(server, i);
 	}

@@ -27,6 +27,7 @@ static int open_ssd(struct loop *loop, struct member *member, const struct membe
 		    uint64_t seed, struct err *err)
 {
 	const struct member_ssd_config *ssd = &config->ssd;
+	bool discards = config->store_kind && strcmp(config->store_kind, "discard") == 0;
 
 	if (ssd->count > SSD_DRIVES_MAX)
 		return err_set(err, -EINVAL, "member %s: at most %d SSDs can be its cache",
@@ -39,8 +40,9 @@ static int open_ssd(struct loop *loop, struct member *member, const struct membe
 		    .model = drive_model_find(drive_model_names[ssd->model]),
 		    .size_bytes = ssd->size_bytes,
 		    .timing = config->timing,
-		    /* A read cache starts empty: nothing of it is kept. */
-		    .store = &store_memory_ops,
+		    /* A read cache starts empty: nothing of it is kept.  It need not hold what the
+		     * drives below do not. */
+		    .store = discards ? &store_discard_ops : &store_memory_ops,
 		    .seed = seed ^ rng_stream_of(name),
 		};
 		int rc = drive_open(loop, &drive, &member->ssd_drives[i], err);

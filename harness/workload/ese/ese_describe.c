@@ -21,8 +21,6 @@ static json_t *database(const struct ese_server *server, unsigned index)
 {
 	const struct ese_server_db *db = &server->dbs[index];
 	const struct ese_db_counters *counters = ese_db_counters(db->db);
-	const struct ese_cache_db_counters *cached =
-	    ese_cache_counters(server->cache, ese_db_number(db->db));
 	const struct ese_image_rules *rules = ese_db_rules(db->db);
 	json_t *json = json_object();
 
@@ -38,7 +36,7 @@ static json_t *database(const struct ese_server *server, unsigned index)
 	json_object_set_new(json, "final_bytes", integer(ese_db_pages(db->db) * ESE_PAGE_BYTES));
 	json_object_set_new(json, "transactions", integer(db->transactions));
 	json_object_set_new(json, "splits", integer(counters->splits));
-	json_object_set_new(json, "cached_pages", integer(cached->cached));
+	json_object_set_new(json, "cached_pages", integer(db->cached_pages));
 	json_object_set_new(json, "log_files", integer(server->config->log_files));
 	return json;
 }

@@ -49,6 +49,7 @@ struct ese_server_db {
 	struct ese_place place;
 	char name[64];
 	uint64_t transactions;
+	uint64_t cached_pages; /* when the load ended: detached, none are */
 	struct ese_bdm bdm;
 	struct ese_feed feed;
 	bool attached;

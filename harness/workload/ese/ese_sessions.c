@@ -296,6 +296,11 @@ void ese_sessions_stop(struct ese_server *server)
 {
 	loop_timer_cancel(server->loop, &server->arrival);
 	server->waiting = 0;
+	for (unsigned i = 0; i < server->db_count; i++) {
+		struct ese_server_db *db = &server->dbs[i];
+
+		db->cached_pages = ese_cache_counters(server->cache, ese_db_number(db->db))->cached;
+	}
 	for (unsigned i = 0; i < server->session_room; i++)
 		if (loop_timer_pending(&server->sessions[i]->timer)) {
 			loop_timer_cancel(server->loop, &server->sessions[i]->timer);

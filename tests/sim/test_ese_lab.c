@@ -50,7 +50,7 @@ static const char lab_text[] = "name: ese\n"
 			       /* Of so small a cache more must be free than one or two of a hundred. */
     "  constants: {flush-start: 6%, flush-stop: 12%}\n"
     "  placement: [{database: db3, log: log3}]\n"
-			       "run: {warmup: 5s, duration: 60s, interval: 5s}\n"
+			       "run: {warmup: 20s, duration: 60s, interval: 5s}\n"
 			       "faults:\n"
 			       "  - {at: 10s, path-down: {host: mbx1, path: 1}, for: 10s}\n"
 			       "  - {at: 15s, all-paths-down: {host: mbx2}, for: 3s}\n"

@@ -109,8 +109,9 @@ static void pace(struct ese_server *server)
 			      (double)(server->counts.transactions - server->paced_transactions);
 		double wanted = server->setup.target_iops / each;
 
-		/* Writes come later than what caused them: slowly, so that it does not swing. */
-		server->per_s += (wanted - server->per_s) / 8;
+		/* Writes come later than what caused them: not at once, so that it does not swing.
+		 */
+		server->per_s += (wanted - server->per_s) / 3;
 	}
 	server->paced_ns = now_ns;
 	server->paced_ios = ios;

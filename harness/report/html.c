@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "harness/report/format.h"
 #include "harness/report/html.h"
+#include "harness/report/replay_report.h"
 #include "harness/report/writers.h"
 #include "sanlab_version.h"
 
@@ -155,6 +156,8 @@ static void put_nav(const struct view *view, FILE *to)
 	fputs("<nav aria-label=\"Sections\"><a href=\"#checks\">Checks</a>", to);
 	if (view->record->exchange)
 		fputs("<a href=\"#exchange\">Exchange</a>", to);
+	if (view->record->replay)
+		fputs("<a href=\"#replay\">Replay</a>", to);
 	fputs("<a href=\"#time\">Over time</a><a href=\"#latency\">Latency</a>"
 	      "<a href=\"#paths\">Paths</a>",
 	      to);
@@ -202,6 +205,13 @@ static int put_sections(const struct view *view, FILE *to)
 		r = html_latency_chart(view, to);
 	html_kinds(view, to);
 	fputs("</section>\n", to);
+
+	if (view->record->replay) {
+		fputs("<section id=\"replay\">\n", to);
+		if (r == 0)
+			r = replay_report(view->record, true, to);
+		fputs("</section>\n", to);
+	}
 
 	put_section(to, "paths", "Paths");
 	if (r == 0)

@@ -389,8 +389,11 @@ void html_data_check(const struct view *view, FILE *to)
 {
 	const struct record *record = view->record;
 
-	put_head(to, ">pages written|>checked while running|>read back at the end|>not readable|"
-		     ">mismatches");
+	put_head(to, record->replay
+			 ? ">sectors written|>checked while running|>read back at the end|"
+			   ">not readable|>mismatches"
+			 : ">pages written|>checked while running|>read back at the end|"
+			   ">not readable|>mismatches");
 	fputs("<tbody>\n<tr>", to);
 	put_count(to, record->pages_written);
 	put_count(to, record->pages_checked);

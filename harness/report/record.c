@@ -264,6 +264,11 @@ struct record_verdict *record_add_verdict(struct record *record)
 	return table;
 }
 
+const char *record_check_unit(const struct record *record)
+{
+	return record->replay ? "sectors" : "pages";
+}
+
 bool record_passed(const struct record *record)
 {
 	if (record->error)

@@ -146,6 +146,8 @@ struct record_sample *record_add_sample(struct record *record); /* arrays alloca
 struct record_marker *record_add_marker(struct record *record);
 struct record_failover *record_add_failover(struct record *record);
 struct record_verdict *record_add_verdict(struct record *record);
+/* What the data check counts: "pages", or "sectors" of a replay. */
+const char *record_check_unit(const struct record *record);
 bool record_passed(const struct record *record); /* no failed verdict, no error */
 
 #endif

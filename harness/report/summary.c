@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "harness/report/format.h"
+#include "harness/report/replay_report.h"
 #include "harness/report/summary.h"
 #include "harness/report/view.h"
 #include "harness/report/writers.h"
@@ -277,9 +278,10 @@ static void put_data_check(const struct page *page)
 		return;
 	put_title(page, "Data check");
 	snprintf(line, sizeof line,
-		 "%s pages checked while running, %s read back at the end: %s mismatches, "
+		 "%s %s checked while running, %s read back at the end: %s mismatches, "
 		 "%s not readable",
 		 format_count(checked, sizeof checked, record->pages_checked),
+		 record_check_unit(record),
 		 format_count(back, sizeof back, record->pages_read_back),
 		 format_count(wrong, sizeof wrong, record->mismatches_total),
 		 format_count(unread, sizeof unread, record->pages_not_readable));
@@ -341,6 +343,8 @@ int report_summary(const struct record *record, FILE *to, bool colour)
 	put_checks(&page);
 	r = summary_exchange(record, begin_section, &page, to);
 	put_streams(&page);
+	if (r == 0)
+		r = replay_report(record, false, to);
 	put_paths(&page);
 	put_failovers(&page);
 	put_data_check(&page);

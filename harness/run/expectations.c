@@ -377,7 +377,7 @@ static void judge_expectation(struct record *record, const struct expect_config 
 {
 	if (strcmp(expect->key, "data-mismatches") == 0)
 		expect_count(record, expect, id, record->mismatches_total, json_object(),
-			     "pages held wrong data");
+			     record->replay ? "sectors held wrong data" : "pages held wrong data");
 	else if (strcmp(expect->key, "io-errors") == 0)
 		expect_count(record, expect, id, verdict_errors_of(record),
 			     verdict_errors_json(record), "I/Os failed");

@@ -176,7 +176,7 @@ uint32_t ese_node_child(const struct ese_image_rules *rules, const struct ese_im
 	const struct ese_slot *extra = exact ? &node->slots[at] : at ? &node->slots[at - 1] : NULL;
 	uint64_t index;
 
-	assert(node->level && ese_node_children(node));
+	assert(node->level && (node->base_count || (node->count && node->slots)));
 	if (node->base_count == 0)
 		return (uint32_t)(extra ? extra : node->slots)->child;
 	index = key / rules->span[level];
@@ -196,7 +196,7 @@ void ese_node_list(const struct ese_image_rules *rules, const struct ese_image *
 
 	for (unsigned i = 0; i < ese_node_children(node); i++) {
 		uint32_t index = node->base_first + born;
-		struct ese_slot slot;
+		struct ese_slot slot = {0};
 
 		if (born < node->base_count)
 			slot = (struct ese_slot){.key = born_key(rules, level, index),

@@ -32,6 +32,7 @@ struct crash_device {
 	uint64_t ios, reads, writes;
 	uint64_t crash_at;    /* the I/O it happens with, from 1; 0: none */
 	unsigned fail_writes; /* so many end with -EIO, and are not done */
+	uint64_t fail_end;    /* ... of those below; 0: of all */
 	bool off;
 	struct crash_io *pending;
 	void (*crashed)(void *arg); /* after everything under way has ended */
@@ -62,7 +63,8 @@ static void crash_due(void *arg)
 	struct io *io = cio->io;
 	uint8_t *at = cio->device->memory + io->offset_bytes;
 
-	if (io->op == IO_WRITE && cio->device->fail_writes) {
+	if (io->op == IO_WRITE && cio->device->fail_writes &&
+	    (!cio->device->fail_end || io->offset_bytes < cio->device->fail_end)) {
 		cio->device->fail_writes--;
 		crash_end(cio, -EIO);
 		return;

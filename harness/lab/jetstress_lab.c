@@ -265,7 +265,7 @@ static void put_array(const struct plan *plan)
 	    ((double)plan->volume_mib * plan->databases + (double)plan->log_mib * plan->databases);
 	bool large = need > 20e12;
 	double drive = large ? 4e12 : 1.2e12;
-	double pairs = fmin(PAIRS_MAX, fmax(4, ceil(need / (0.9 * drive))));
+	double pairs = fmin(PAIRS_MAX, fmax(12, ceil(need / (0.9 * drive))));
 	char size[40] = "";
 
 	if (pairs * 0.9 * drive < need)
@@ -274,6 +274,7 @@ static void put_array(const struct plan *plan)
 		"group:\n  style: lun\n  portal: 127.0.0.1:3260\n  pools:\n    - name: default\n"
 		"      members:\n        - name: array\n"
 		"          drives: {model: %s, count: %.0f, spares: 1%s}\n          raid: raid10\n"
+		"          cache: {size: 4GiB, mode: write-back}\n"
 		"          portals: [127.0.0.1:3261, 127.0.0.1:3262]\n",
 		large ? "nlsas-7k2-4000" : "sas-10k-1200", 2 * pairs + 1, size);
 	fputs(plan->content
@@ -299,14 +300,14 @@ static void put_volumes(const struct plan *plan)
 		const char *path = plan->design->instances[i].database;
 
 		fprintf(plan->to,
-			"    - {name: db%u, pool: default, size: %" PRIu64 "MiB, thin: true}%s",
+			"    - {name: db%u, pool: default, size: %" PRIu64 "MiB, thin: false}%s",
 			i + 1, plan->volume_mib, *path ? " " : "\n");
 		put_comment(plan->to, "", path);
 	}
 	for (unsigned v = 1; v <= plan->logs; v++)
 		fprintf(plan->to,
-			"    - {name: log%u, pool: default, size: %" PRIu64 "MiB, thin: true}\n", v,
-			SPARE_MIB + plan->log_mib * logs_on(plan, v));
+			"    - {name: log%u, pool: default, size: %" PRIu64 "MiB, thin: false}\n",
+			v, SPARE_MIB + plan->log_mib * logs_on(plan, v));
 	fputs("hosts:\n  - name: mbx1\n    volumes: [", plan->to);
 	for (unsigned i = 0; i < plan->databases; i++)
 		fprintf(plan->to, "%sdb%u", i ? ", " : "", i + 1);

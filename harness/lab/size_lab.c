@@ -16,6 +16,7 @@
 #include "target/drive/drive.h"
 
 enum { CHUNK_BYTES = 65536, VOLUMES_MAX = 200 };
+#define USED_SHARE 0.98
 
 /* A page somewhere on the drive: seek, half a turn, transfer. */
 static double drive_iops(const struct drive_model *drive)
@@ -53,6 +54,14 @@ static unsigned whole(double count)
 	return (unsigned)fmin(1e6, fmax(1, ceil(count - 1e-9)));
 }
 
+static unsigned arrays_for(const struct exchange_sizing *sizing, double usable_bytes)
+{
+	double each = floor(usable_bytes / sizing->volume_bytes);
+
+	return each < 1 ? whole(sizing->total_bytes / usable_bytes)
+			: whole((double)sizing->demand.databases / each);
+}
+
 void size_array(const struct exchange_sizing *sizing, int model, struct size_array *ret_array)
 {
 	struct size_array array = {0};
@@ -70,7 +79,8 @@ void size_array(const struct exchange_sizing *sizing, int model, struct size_arr
 				 ->usable_bytes(active, drive->size_bytes, CHUNK_BYTES);
 	array.iops_drives = whole(array.backend_iops / array.drive_iops);
 	array.for_iops = whole((double)array.iops_drives / active);
-	array.for_space = whole(sizing->total_bytes / array.usable_bytes);
+	/* Whole volumes in each, and a little for the array's own records. */
+	array.for_space = arrays_for(sizing, array.usable_bytes * USED_SHARE);
 	array.count = MAX_OF(array.for_iops, array.for_space);
 	array.drives = array.count * array.facts.drives;
 	*ret_array = array;
@@ -197,14 +207,19 @@ static void put_group(const struct size_array *array, FILE *to)
 	      to);
 }
 
-static void put_volumes(const struct exchange_sizing *sizing, const struct share *share, FILE *to)
+/* Thin only where a volume is larger than the whole array: what is not there takes no time to read.
+ */
+static void put_volumes(const struct exchange_sizing *sizing, const struct size_array *array,
+			const struct share *share, FILE *to)
 {
+	bool thin = sizing->volume_bytes > array->usable_bytes * USED_SHARE;
+
 	fputs("  volumes:\n", to);
 	for (uint64_t i = 0; i < share->databases; i++)
 		fprintf(to,
 			"    - {name: db%" PRIu64 ", pool: default, size: %" PRIu64
-			"MiB, thin: true}\n",
-			i + 1, mib(sizing->volume_bytes));
+			"MiB, thin: %s}\n",
+			i + 1, mib(sizing->volume_bytes), thin ? "true" : "false");
 	fputs("hosts:\n", to);
 	for (uint64_t s = 0; s < share->servers; s++) {
 		fprintf(to, "  - name: mbx%" PRIu64 "\n    volumes: [", s + 1);
@@ -216,14 +231,17 @@ static void put_volumes(const struct exchange_sizing *sizing, const struct share
 
 static void put_load(const struct exchange_sizing *sizing, const struct share *share, FILE *to)
 {
-	fprintf(to,
-		"workload:\n  type: exchange\n  engine: ese\n  profile: %s\n"
-		"  mailboxes: %.0f\n  iops-per-mailbox: %.6g\n  copies: %" PRIu64 "\n"
-		"  sessions: auto\n  initial-size: %" PRIu64 "MiB\n  database-size: %" PRIu64
-		"MiB\n  content: none\n",
-		sizing->profile, fmax(1, floor(share->mailboxes)), sizing->iops_per_mailbox,
-		sizing->demand.copies, mib(sizing->database_bytes),
-		mib(sizing->database_bytes * 1.05) + 64);
+	fprintf(
+	    to,
+	    "workload:\n  type: exchange\n  engine: ese\n  profile: %s\n"
+	    "  mailboxes: %.0f\n  iops-per-mailbox: %.6g     # with headroom\n"
+	    "  copies: %" PRIu64 "\n"
+	    "  loop: open                      # the planned I/O, whatever the array does; closed: "
+	    "as Jetstress\n  initial-size: %" PRIu64 "MiB\n  database-size: %" PRIu64
+	    "MiB\n  content: none\n",
+	    sizing->profile, fmax(1, floor(share->mailboxes)),
+	    sizing->planned_iops / (double)sizing->demand.mailboxes, sizing->demand.copies,
+	    mib(sizing->database_bytes), mib(sizing->database_bytes * 1.05) + 64);
 	fputs("run:\n  duration: 2h\nvirtual:\n  network: none\n", to);
 }
 
@@ -238,12 +256,12 @@ int size_put_lab(const struct exchange_sizing *sizing, int model, FILE *to)
 	put_figures(sizing, to);
 	put_arrays(sizing, to);
 	fprintf(to,
-		"# The lab: a Jetstress-like performance test of two hours on %s %s%s.\n"
+		"# The lab: two hours of it, as a Jetstress-like performance test, on %s %s%s.\n"
 		"#   sanlab run --virtual THIS.yaml --out DIR\n\n",
 		array.count > 1 ? "one of the" : "one", array.facts.name,
 		array.count > 1 ? ",\n# with its share of the databases" : "");
 	put_group(&array, to);
-	put_volumes(sizing, &share, to);
+	put_volumes(sizing, &array, &share, to);
 	put_load(sizing, &share, to);
 	return ferror(to) ? -EIO : 0;
 }

@@ -54,12 +54,15 @@ void jetstress_log_each(const struct exchange_view *view, const struct exchange_
 		const char *host = exchange_text(entry, "host");
 		json_int_t wall_ns = json_integer_value(json_object_get(entry, "wall_ns"));
 		char text[LINE_MAX_BYTES], when[48];
+		bool named;
 
 		if (server && *host && strcmp(host, server->host) != 0)
 			continue;
 		jetstress_time(when, sizeof when, wall_ns > 0 ? (uint64_t)wall_ns : 0);
-		snprintf(text, sizeof text, "%s -- %s%s%s", when, server ? "" : host,
-			 server || !*host ? "" : ": ", exchange_text(entry, "text"));
+		/* Whose line it is needs no word where there is only one. */
+		named = !server && *host && view->server_count > 1;
+		snprintf(text, sizeof text, "%s -- %s%s%s", when, named ? host : "",
+			 named ? ": " : "", exchange_text(entry, "text"));
 		line(arg, text);
 	}
 }

@@ -11,7 +11,8 @@
  * space of one day of mail, 14 days of deleted items (10 of them with mail), 20 % overhead of the
  * database, a content index of 10 % (2010) or 20 % (2013), 20 % headroom of IOPS, 10 log files of
  * 1 MB per 50 messages and day, 1.9 times as many at twice the size of a message, logs of three
- * days, a fifth of a volume free.  Database size: 200 GB stand-alone, 2 TB in a DAG (BP1036 2.2).
+ * days, a fifth of a volume free.  Database size: 200 GB stand-alone, 2 TB in a DAG, never more
+ * than 16 TB (BP1036 2.2).
  */
 #include "harness/workload/exchange_sizing.h"
 
@@ -32,6 +33,7 @@
 #define VOLUME_FILL		0.8
 #define STANDALONE_DATABASE_MAX 200e9
 #define DAG_DATABASE_MAX	2000e9
+#define DATABASE_MAX		16e12
 /* Maintenance reads of 256 KiB, per database and second: QNAP. */
 #define BDM_PER_S   9.0
 #define BDM_BYTES   261228.0
@@ -147,7 +149,7 @@ static int count_databases(struct exchange_sizing *sizing, struct err *err)
 	return 0;
 }
 
-static void size_database(struct exchange_sizing *sizing)
+static int size_database(struct exchange_sizing *sizing, struct err *err)
 {
 	const struct exchange_demand *demand = &sizing->demand;
 	const struct slope *slope = slope_of(demand->profile);
@@ -157,6 +159,9 @@ static void size_database(struct exchange_sizing *sizing)
 	sizing->mailboxes_per_database = (double)demand->mailboxes / databases;
 	sizing->database_bytes =
 	    sizing->mailboxes_per_database * sizing->mailbox_bytes * DATABASE_OVERHEAD;
+	if (sizing->database_bytes > DATABASE_MAX)
+		return err_set(err, -EINVAL, "a database of %.1f TB: the most is %.0f TB",
+			       sizing->database_bytes / 1e12, DATABASE_MAX / 1e12);
 	sizing->index_bytes = sizing->database_bytes * slope->index_share;
 	sizing->log_files_per_day = sizing->mailboxes_per_database * (double)demand->messages *
 				    LOG_FILES_PER_MESSAGE * pow(larger, log2(1.9));
@@ -165,6 +170,7 @@ static void size_database(struct exchange_sizing *sizing)
 	    (sizing->database_bytes * GROWTH_FREE + sizing->index_bytes + sizing->log_bytes) /
 	    VOLUME_FILL;
 	sizing->total_bytes = sizing->volume_bytes * databases;
+	return 0;
 }
 
 static void size_load(struct exchange_sizing *sizing)
@@ -205,7 +211,9 @@ int exchange_size(const struct exchange_demand *demand, struct exchange_sizing *
 	r = count_databases(&sizing, err);
 	if (r < 0)
 		return r;
-	size_database(&sizing);
+	r = size_database(&sizing, err);
+	if (r < 0)
+		return r;
 	size_load(&sizing);
 	*ret_sizing = sizing;
 	return 0;

@@ -151,6 +151,7 @@ static void what_is_impossible_is_told(void **state)
 	    {{.mailboxes = 5, .quota_bytes = GIB, .copies = 99}, "more than 16 copies"},
 	    {{.mailboxes = 5, .quota_bytes = GIB, .databases = 6}, "more databases than mailboxes"},
 	    {{.mailboxes = 9, .quota_bytes = GIB, .databases = 3, .servers = 2}, "shared evenly"},
+	    {{.mailboxes = 5000, .quota_bytes = 10 * GIB, .databases = 1}, "the most is 16 TB"},
 	    {{.mailboxes = 10000000, .quota_bytes = TIB}, "more than 10000 databases"},
 	};
 
@@ -193,9 +194,10 @@ static void arrays_follow_load_and_space(void **state)
 static void every_lab_is_accepted(void **state)
 {
 	static const struct {
-		uint64_t mailboxes, quota_gib, messages, servers, copies;
-	} demands[] = {{1, 1, 50, 1, 1},       {1000, 2, 250, 1, 2},	 {5000, 2, 150, 4, 2},
-		       {24000, 2, 100, 12, 4}, {200000, 10, 500, 40, 3}, {3000, 1, 150, 3, 1}};
+		uint64_t mailboxes, quota_gib, messages, servers, copies, databases;
+	} demands[] = {{1, 1, 50, 1, 1},	{1000, 2, 250, 1, 2},	  {5000, 2, 150, 4, 2},
+		       {24000, 2, 100, 12, 4},	{200000, 10, 500, 40, 3}, {3000, 1, 150, 3, 1},
+		       {1200, 10, 150, 1, 2, 1}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(demands); i++) {
 		struct exchange_demand demand = {
@@ -205,6 +207,7 @@ static void every_lab_is_accepted(void **state)
 		    .messages = demands[i].messages,
 		    .servers = demands[i].servers,
 		    .copies = demands[i].copies,
+		    .databases = demands[i].databases,
 		};
 		struct exchange_sizing sizing = sized(&demand);
 

@@ -326,6 +326,7 @@ int cache_open(struct loop *loop, const struct cache_config *config, struct io_l
 	cache->read = config->read;
 	cache->prefetch = config->prefetch && config->read;
 	cache->modelled = config->modelled;
+	cache->discards = config->discards;
 	cache->mirrored = cache->battery = cache->records_good = true;
 	/* What the last start wrote through, and what the set replayed of it, may not be stable:
 	 * the first FLUSH goes down. */

@@ -24,9 +24,11 @@ static void copy_sectors(struct cache_request *request, struct cache_frame *fram
 		uint64_t within = (uint64_t)first * CACHE_SECTOR_BYTES;
 		uint64_t bytes = (uint64_t)count * CACHE_SECTOR_BYTES;
 		uint64_t skip = page_at + within - io->offset_bytes;
-		if (into_frame)
+		if (cache->discards && !into_frame)
+			iov_zero(io->iov, io->iov_count, skip, bytes);
+		else if (!cache->discards && into_frame)
 			iov_to_mem(io->iov, io->iov_count, skip, content + within, bytes);
-		else
+		else if (!cache->discards)
 			iov_from_mem(io->iov, io->iov_count, skip, content + within, bytes);
 	}
 }

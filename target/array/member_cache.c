@@ -23,12 +23,15 @@ static uint64_t stripe_bytes(const struct member *member, const struct raid_ops 
 	return bytes % chunk_bytes || bytes == 0 || bytes > STRIPE_MAX_BYTES ? chunk_bytes : bytes;
 }
 
+static bool keeps_nothing(const struct member_config *config)
+{
+	return config->store_kind && strcmp(config->store_kind, "discard") == 0;
+}
+
 static int open_ssd(struct loop *loop, struct member *member, const struct member_config *config,
 		    uint64_t seed, struct err *err)
 {
 	const struct member_ssd_config *ssd = &config->ssd;
-	bool discards = config->store_kind && strcmp(config->store_kind, "discard") == 0;
-
 	if (ssd->count > SSD_DRIVES_MAX)
 		return err_set(err, -EINVAL, "member %s: at most %d SSDs can be its cache",
 			       member->name, SSD_DRIVES_MAX);
@@ -42,7 +45,7 @@ static int open_ssd(struct loop *loop, struct member *member, const struct membe
 		    .timing = config->timing,
 		    /* A read cache starts empty: nothing of it is kept.  It need not hold what the
 		     * drives below do not. */
-		    .store = discards ? &store_discard_ops : &store_memory_ops,
+		    .store = keeps_nothing(config) ? &store_discard_ops : &store_memory_ops,
 		    .seed = seed ^ rng_stream_of(name),
 		};
 		int rc = drive_open(loop, &drive, &member->ssd_drives[i], err);
@@ -81,6 +84,7 @@ int member_cache_open(struct loop *loop, struct member *member, const struct mem
 	    .chunk_bytes = config->chunk_bytes,
 	    .stripe_bytes = stripe_bytes(member, raid, config->chunk_bytes),
 	    .modelled = config->timing == DRIVE_TIMING_MODELLED,
+	    .discards = keeps_nothing(config),
 	    .place = origin ? config->store_place : NULL,
 	    .owner = origin ? origin->member_uuid : NULL,
 	    .committed = origin ? origin->committed : 0,

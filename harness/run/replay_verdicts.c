@@ -107,6 +107,7 @@ void replay_expect(struct record *record, const struct expect_config *expect, co
 
 void recorder_judge(struct record *record, const struct recorder_result *result)
 {
+	uint64_t asked = result->ios + result->lost;
 	json_t *evidence = json_pack("{s:o, s:o, s:i}", "ios", verdict_number(result->ios), "lost",
 				     verdict_number(result->lost), "status", result->status);
 
@@ -117,8 +118,8 @@ void recorder_judge(struct record *record, const struct recorder_result *result)
 	else if (result->lost)
 		verdict_add(record, VERDICT_FAIL, "recording", evidence,
 			    "%llu of %llu I/Os are not in the recording '%.200s'",
-			    (unsigned long long)result->lost,
-			    (unsigned long long)(result->ios + result->lost), result->file);
+			    (unsigned long long)result->lost, (unsigned long long)asked,
+			    result->file);
 	else
 		verdict_add(record, VERDICT_PASS, "recording", evidence,
 			    "%llu I/Os were recorded in '%.200s'", (unsigned long long)result->ios,

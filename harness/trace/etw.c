@@ -123,7 +123,7 @@ static int event(struct trace_parse *parse, int kind, char **field, unsigned cou
 	const struct etw_state *state = parse->state;
 	const uint64_t us_max = UINT64_MAX / 2 / NS_PER_US;
 	struct trace_record record = {.op = ops[kind]};
-	uint64_t end_us, elapsed_us, disk;
+	uint64_t end_us = 0, elapsed_us = 0, disk = 0;
 	unsigned file = state->at[kind][COL_FILE];
 	char name[32];
 

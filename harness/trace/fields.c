@@ -69,7 +69,7 @@ int trace_seconds(struct trace_parse *parse, const char *what, const char *text,
 {
 	const char *point = strchr(text, '.');
 	size_t whole = point ? (size_t)(point - text) : strlen(text);
-	uint64_t seconds, ns = 0, unit = NS_PER_S / 10;
+	uint64_t seconds = 0, ns = 0, unit = NS_PER_S / 10;
 	char digits[24];
 	int r;
 

@@ -7,6 +7,7 @@
  * leaves when it is full.  One that comes later still is given out at once, with the time of the
  * one before it, and counted.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,6 +231,7 @@ int trace_reader_open(const char *file, const struct trace_options *options,
 
 	if (r < 0)
 		return r;
+	assert(format);
 	reader = calloc(1, sizeof *reader);
 	if (!reader)
 		return err_set(err, -ENOMEM, "no memory to read trace '%.200s'", file);

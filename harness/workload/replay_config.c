@@ -237,14 +237,17 @@ static void check_traces(struct cfg *cfg, struct replay_config *config)
 	free(path);
 }
 
-void replay_configure(struct cfg *cfg, void *of)
+static void configure(struct cfg *cfg, struct replay_config *config)
 {
-	struct replay_config *config = of;
-
 	config->lab_file = cfg_name(cfg);
 	if (!config->queue_depth)
 		config->queue_depth = config->mode == REPLAY_AFAP ? 32 : 1024;
 	check_keys(cfg, config);
 	check_map(cfg, config);
 	check_traces(cfg, config);
+}
+
+void replay_configure(struct cfg *cfg, void *config)
+{
+	configure(cfg, config);
 }

@@ -21,7 +21,7 @@ static json_t *text(const char *from)
 
 	if (string)
 		return string;
-	for (i = 0; from[i] && i < sizeof copy - 1; i++)
+	for (i = 0; i < sizeof copy - 1 && from[i]; i++)
 		copy[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
 	copy[i] = '\0';
 	return json_string(copy);

@@ -318,7 +318,7 @@ static int init_device(struct replay *replay, unsigned index, struct err *err)
 	device->device = from;
 	device->area.volume = rng_stream_of(from->volume);
 	page_run_uuid(replay->env.seed, loop_wall_ns(replay->env.loop), device->area.run);
-	device->active = calloc(replay->depth, sizeof *device->active);
+	device->active = calloc(replay->depth, sizeof(struct replay_io *));
 	if (!device->active)
 		return err_set(err, -ENOMEM, "no memory for volume %s", from->volume);
 	if (!replay->config.verify)

@@ -373,6 +373,7 @@ static void trims_nobody_knows(void **state)
 static void bad_lines_end_it(void **state)
 {
 	char trace[40000] = V3;
+	size_t used = strlen(trace);
 	struct rig *rig;
 
 	/* Beyond what is looked at before the start. */
@@ -380,7 +381,7 @@ static void bad_lines_end_it(void **state)
 	assert_non_null(strstr(rig->why, ":3: 1 fields"));
 	rig_free(rig);
 	for (unsigned i = 0; i < 200; i++)
-		strcat(trace, "1 a read 0 512\nx\n");
+		used += (size_t)snprintf(trace + used, sizeof trace - used, "1 a read 0 512\nx\n");
 	rig = rig_new(trace, defaults(), 0);
 	assert_non_null(strstr(rig->why, ":3: "));
 	rig_free(rig);

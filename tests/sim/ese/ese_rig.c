@@ -298,7 +298,7 @@ void rig_figures(struct rig *rig, struct rig_figures *ret)
 {
 	double s = (double)(loop_now_ns(rig->loop) - rig->reset_ns) / (double)NS_PER_S;
 
-	*ret = (struct rig_figures){.seconds = s};
+	*ret = (struct rig_figures){.seconds = s, .databases = rig->setup.databases};
 	sum_up(rig, "db-read", s, &ret->reads, &ret->read_bytes, &ret->read_ns);
 	sum_up(rig, "db-write", s, &ret->writes, &ret->write_bytes, NULL);
 	sum_up(rig, "log-write", s, &ret->log_writes, &ret->log_write_bytes, NULL);
@@ -317,5 +317,6 @@ void rig_print(const char *title, const struct rig_figures *f)
 	       title, f->seconds, f->transactions, f->iops, f->reads, f->read_bytes, f->writes,
 	       f->write_bytes, f->reads / f->writes, f->log_writes, f->log_write_bytes,
 	       (f->reads + f->writes) / f->log_writes, f->bdm, f->bdm_bytes, f->log_reads,
-	       f->log_read_bytes, f->reads * 4 / f->transactions, f->writes * 4 / f->transactions);
+	       f->log_read_bytes, f->reads * f->databases / f->transactions,
+	       f->writes * f->databases / f->transactions);
 }

@@ -25,7 +25,7 @@ struct rig_setup {
 
 /* Means of all databases of the rig since the last rig_reset; rates are of one database. */
 struct rig_figures {
-	double seconds;
+	double seconds, databases;
 	double reads, read_bytes, read_ns;
 	double writes, write_bytes;
 	double log_writes, log_write_bytes;

@@ -203,29 +203,47 @@ static void judge_warm_up(struct record *record)
 	verdict_hint(record, "a smaller cache-max, or more time in workload.warm-up.limit");
 }
 
+/* "8, 4, 5", or "mbx1 8, 4, 5; mbx2 8, 4" of several servers. */
+static void tuning_path(const struct record *record, const json_t *cycles, char *out, size_t size)
+{
+	const char *host = "";
+	const json_t *cycle;
+	size_t i, used = 0;
+
+	*out = '\0';
+	json_array_foreach(cycles, i, cycle)
+	{
+		bool next = strcmp(text_of(cycle, "host"), host) != 0;
+
+		if (used >= size)
+			return;
+		host = text_of(cycle, "host");
+		used += (size_t)snprintf(out + used, size - used, "%s%s%s%.0f",
+					 i == 0 ? ""
+					 : next ? "; "
+						: ", ",
+					 next && !one_server(record) ? host : "",
+					 next && !one_server(record) ? " " : "",
+					 real_of(cycle, "sessions"));
+	}
+}
+
 static void judge_tuning(struct record *record)
 {
-	const json_t *tuning = json_object_get(record->exchange, "tuning"), *cycle;
+	const json_t *tuning = json_object_get(record->exchange, "tuning");
 	const char *result = text_of(tuning, "result");
-	char path[200] = "";
-	size_t i, used = 0;
+	char path[300];
 
 	if (strcmp(result, "not run") == 0 || !*result)
 		return;
-	json_array_foreach(json_object_get(tuning, "cycles"), i, cycle)
-	{
-		if (used < sizeof path)
-			used += (size_t)snprintf(
-			    path + used, sizeof path - used, "%s%.0f", used ? ", " : "",
-			    json_number_value(json_object_get(cycle, "sessions")));
-	}
+	tuning_path(record, json_object_get(tuning, "cycles"), path, sizeof path);
 	if (strcmp(result, "succeeded") == 0) {
 		verdict_add(record, VERDICT_PASS, "tuning", json_deep_copy(tuning),
-			    "automatic tuning succeeded, cycles with %s sessions", path);
+			    "automatic tuning succeeded, sessions of its cycles: %s", path);
 		return;
 	}
 	verdict_add(record, VERDICT_FAIL, "tuning", json_deep_copy(tuning),
-		    "automatic tuning failed, cycles with %s sessions: %s", path,
+		    "automatic tuning failed, sessions of its cycles: %s: %s", path,
 		    text_of(tuning, "why"));
 	verdict_hint(record, "`sessions: N` goes without tuning, `loop: open` without sessions");
 }

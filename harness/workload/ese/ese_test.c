@@ -236,7 +236,9 @@ static void server_stopped(void *arg, int status)
 	test->phase = ESE_TEST_IDLE;
 	test->stop_wanted = false;
 	test->stop_done = NULL;
-	ese_test_say_end(test);
+	if (!test->said_end)
+		ese_test_say_end(test);
+	test->said_end = true;
 	done(test->stop_arg, 0);
 }
 

@@ -92,6 +92,7 @@ struct ese_test {
 	char waits_for[128];
 	char failure[400]; /* why the test could not be done; "" */
 	bool started;	   /* servers run, or did */
+	bool said_end;
 	/* Warm-up. */
 	workload_fn warmed;
 	void *warmed_arg;

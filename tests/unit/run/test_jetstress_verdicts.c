@@ -243,6 +243,11 @@ static void several_servers_are_told_apart(void **state)
 	json_array_append_new(json_object_get(record->exchange, "servers"), second);
 	assert_non_null(judged(record, NULL, 0, "achieved-iops mbx1"));
 	assert_int_equal(judged(record, NULL, 0, "achieved-iops mbx1")->status, VERDICT_PASS);
+	set(record->exchange, "tuning",
+	    json_pack("{s:s, s:n, s:[{s:s, s:i}, {s:s, s:i}, {s:s, s:i}]}", "result", "succeeded",
+		      "why", "cycles", "host", "mbx1", "sessions", 8, "host", "mbx1", "sessions", 4,
+		      "host", "mbx2", "sessions", 8));
+	assert_non_null(strstr(judged(record, NULL, 0, "tuning")->text, "mbx1 8, 4; mbx2 8"));
 	assert_judged(record, "achieved-iops mbx2", VERDICT_FAIL, "mbx2 achieved 10.0");
 }
 

@@ -16,6 +16,7 @@
 #include "harness/lab/lab.h"
 #include "harness/sim/sim_lab.h"
 
+/* clang-format off */
 static const char lab_text[] = "name: ese\n"
 			       "seed: 7\n"
 			       "group:\n"
@@ -58,6 +59,7 @@ static const char lab_text[] = "name: ese\n"
 			       "expect:\n"
 			       "  - {data-mismatches: 0}\n"
 			       "  - {io-errors: 0}\n";
+/* clang-format on */
 
 static struct record *run(const char *const *sets, size_t count)
 {

@@ -115,7 +115,7 @@ extern const struct cfg_schema ese_tuning_schema, ese_warm_up_schema, ese_thresh
     ese_soft_recovery_schema;
 
 /* Checks what a schema alone cannot, and fills in what follows from other keys. */
-void ese_configure(struct cfg *cfg, void *config);
+void ese_configure(struct cfg *cfg, void *opaque);
 /* Decodes the mapping TEXT, for tests and tools; free *ret_cfg after the configuration's last use.
  * -EINVAL: it holds errors. */
 int ese_config_parse(const char *text, struct cfg **ret_cfg, struct ese_config *ret_config);

@@ -78,7 +78,7 @@ double ese_server_progress(const struct ese_server *server); /* 0..1 of attach *
 
 /* Closed loop: how many sessions there are from now on; more begin at once, those too many end
  * after their transaction. */
-void ese_server_set_sessions(struct ese_server *server, unsigned sessions);
+void ese_server_set_sessions(struct ese_server *server, unsigned count);
 unsigned ese_server_sessions(const struct ese_server *server);
 
 const char *ese_server_host(const struct ese_server *server);

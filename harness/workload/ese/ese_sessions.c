@@ -209,7 +209,7 @@ static int make_sessions(struct ese_server *server, unsigned count)
 
 	if (count <= server->session_room)
 		return 0;
-	grown = realloc(server->sessions, count * sizeof *grown);
+	grown = realloc(server->sessions, count * sizeof(struct ese_session *));
 	if (!grown)
 		return -ENOMEM;
 	server->sessions = grown;

@@ -159,7 +159,7 @@ static int make_places(struct ese_workload *ese, struct err *err)
 	ese->places = calloc(env->device_count, sizeof *ese->places);
 	ese->base.streams =
 	    calloc((size_t)env->device_count * ESE_STREAMS, sizeof *ese->base.streams);
-	ese->servers = calloc(env->device_count, sizeof *ese->servers);
+	ese->servers = calloc(env->device_count, sizeof(struct ese_server *));
 	if (!ese->places || !ese->base.streams || !ese->servers)
 		return err_set(err, -ENOMEM, "no memory for the workload");
 	for (unsigned i = 0; r == 0 && i < env->device_count; i++) {

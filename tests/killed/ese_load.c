@@ -255,7 +255,6 @@ static int make_parts(struct ese_load *load, struct err *err)
 {
 	const struct ese_load_config *config = &load->config;
 	struct ese_cache_config cache = {
-	    .min_pages = config->cache_pages,
 	    .max_pages = config->cache_pages,
 	    .low_share = 0.05,
 	    .high_share = 0.10,
@@ -283,13 +282,11 @@ static int make_parts(struct ese_load *load, struct err *err)
 	};
 	int r = ese_cache_new(&cache, &load->cache);
 
-	load->buffers = buf_pool_new(64 * MIB);
 	load->exists = calloc(config->keys, sizeof *load->exists);
 	load->op_count = calloc(config->keys, sizeof *load->op_count);
-	if (r < 0 || !load->buffers || !load->exists || !load->op_count)
+	if (r < 0 || !load->exists || !load->op_count)
 		return -ENOMEM;
 	env.cache = load->cache;
-	env.buffers = load->buffers;
 	return ese_db_new(&env, &db, &load->db, err);
 }
 
@@ -320,8 +317,6 @@ struct ese_load *ese_load_free(struct ese_load *load)
 		loop_timer_cancel(load->config.loop, &load->sessions[i].timer);
 	ese_db_free(load->db);
 	ese_cache_free(load->cache);
-	if (load->buffers)
-		buf_pool_free(load->buffers);
 	free(load->exists);
 	free(load->op_count);
 	free(load);

@@ -63,7 +63,6 @@ struct ese_load {
 	struct ese_load_config config;
 	struct rng rng;
 	struct ese_cache *cache;
-	struct buf_pool *buffers;
 	struct ese_db *db;
 	struct ese_checksum *checksum;
 	bool *exists;	    /* of each key */

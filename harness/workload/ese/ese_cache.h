@@ -6,10 +6,10 @@
  * last but one use is oldest.  Uses within the correlation interval count as one.  What has left
  * is remembered for a while, so that a page that comes back soon counts as seen twice.
  *
- * The cache grows with the faults up to its maximum.  Then a pool of free frames is kept between
- * two marks: below the low mark the writer takes victims until the high mark is reached; clean
- * ones are free at once, dirty ones when they have been written.  Who faults while no frame is
- * free waits: a page-fault stall.
+ * The cache grows with the faults up to its maximum (and never shrinks).  Then a pool of free
+ * frames is kept between two marks: below the low mark the writer takes victims until the high mark
+ * is reached; clean ones are free at once, dirty ones when they have been written.  Who faults
+ * while no frame is free waits: a page-fault stall.
  *
  * Pure: no I/O, no clock (the time is handed in), no chance.  One thread.  Ownership: frames are
  * the cache's; a frame's image is valid while the frame is `present`.  Bounds: max_pages frames,
@@ -23,7 +23,7 @@
 enum { ESE_CACHE_DATABASES_MAX = 256 };
 
 struct ese_cache_config {
-	uint32_t min_pages, max_pages;
+	uint32_t max_pages;
 	double low_share, high_share; /* of max_pages: 1 %, 2 % */
 	uint64_t correlated_ns;	      /* 128 ms */
 	uint64_t history_ns;	      /* how long a page that left is remembered */

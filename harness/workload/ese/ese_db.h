@@ -89,7 +89,6 @@ struct ese_db_env {
 	struct loop *loop;
 	uint64_t seed; /* of what is drawn while it runs */
 	struct ese_cache *cache;
-	struct buf_pool *buffers;
 	struct ese_db_place place;
 	struct ese_db_streams streams;
 	struct workload_check *check;
@@ -104,7 +103,6 @@ struct ese_db_counters {
 	uint64_t ops[ESE_OP_KINDS];
 	uint64_t durable; /* updates that waited for their log */
 	uint64_t splits, node_splits, touches;
-	uint64_t growth_pages; /* of the file, in whole extents */
 	uint64_t stalls;       /* operations that waited for a free frame */
 	uint64_t log_waits;    /* updates that waited for room in the log */
 	uint64_t read_ios, read_pages;

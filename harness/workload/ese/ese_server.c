@@ -252,7 +252,6 @@ static int open_database(struct ese_server *server, unsigned index, struct err *
 	    .loop = server->loop,
 	    .seed = config.seed,
 	    .cache = server->cache,
-	    .buffers = server->buffers,
 	    .place = {db->place.database, db->place.log, db->place.log_base_bytes},
 	    .streams =
 		{
@@ -274,10 +273,8 @@ static int open_database(struct ese_server *server, unsigned index, struct err *
 static int open_cache(struct ese_server *server, struct err *err)
 {
 	const struct ese_config *config = server->config;
-	uint64_t min = config->cache_min_bytes / ESE_PAGE_BYTES * server->db_count;
 	uint64_t max = config->cache_max_bytes / ESE_PAGE_BYTES * server->db_count;
 	struct ese_cache_config cache = {
-	    .min_pages = (uint32_t)MIN_OF(min, CACHE_PAGES_MAX),
 	    .max_pages = (uint32_t)MIN_OF(max, CACHE_PAGES_MAX),
 	    .low_share = config->constants.flush_start,
 	    .high_share = config->constants.flush_stop,

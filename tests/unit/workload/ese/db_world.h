@@ -150,7 +150,6 @@ static inline struct db_world *world_new(uint64_t seed, const struct ese_db_conf
 	world->config.seed = seed * 31 + 5;
 	world->config.creation[0] = (uint8_t)seed;
 	world->cache_config = (struct ese_cache_config){
-	    .min_pages = 8,
 	    .max_pages = cache_pages,
 	    .low_share = 0.05,
 	    .high_share = 0.1,

@@ -38,7 +38,6 @@ static struct model *model_new(uint64_t seed)
 
 	assert_non_null(model);
 	model->config = (struct ese_cache_config){
-	    .min_pages = 8,
 	    .max_pages = FRAMES,
 	    .low_share = 0.1,
 	    .high_share = 0.2,

@@ -200,7 +200,6 @@ struct world {
 	struct liar liar;
 	struct workload_device device;
 	struct ese_cache *cache;
-	struct buf_pool *buffers;
 	struct ese_db *db;
 	struct rng rng;
 	struct session sessions[SESSIONS];
@@ -303,8 +302,7 @@ static void load(struct world *world, uint64_t ns)
 
 static void world_init(struct world *world, uint64_t seed, unsigned one_in)
 {
-	struct ese_cache_config cache = {.min_pages = 64,
-					 .max_pages = 200,
+	struct ese_cache_config cache = {.max_pages = 200,
 					 .low_share = 0.01,
 					 .high_share = 0.02,
 					 .correlated_ns = 128 * NS_PER_MS,
@@ -339,12 +337,10 @@ static void world_init(struct world *world, uint64_t seed, unsigned one_in)
 						 .layer = &world->liar.layer,
 						 .block_bytes = 512,
 						 .known_zero = true};
-	world->buffers = buf_pool_new(64 * MIB);
 	assert_int_equal(ese_cache_new(&cache, &world->cache), 0);
 	env = (struct ese_db_env){.loop = world->loop,
 				  .seed = seed,
 				  .cache = world->cache,
-				  .buffers = world->buffers,
 				  .place = {.device = &world->device, .log_device = &world->device},
 				  .check = &world->check,
 				  .mismatch = told,
@@ -361,7 +357,6 @@ static void world_free(struct world *world)
 {
 	ese_db_free(world->db);
 	ese_cache_free(world->cache);
-	buf_pool_free(world->buffers);
 	ese_image_pool_free(world->liar.pool);
 	free(world->liar.memory);
 	loop_free(world->loop);

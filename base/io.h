@@ -35,6 +35,8 @@ enum io_op { IO_READ, IO_WRITE, IO_FLUSH, IO_UNMAP };
 enum io_flag {
 	IO_FUA = 1 << 0,       /* WRITE: on stable storage before done */
 	IO_SSD_CACHE = 1 << 1, /* READ: of a volume that the member's SSD tier is to cache */
+	/* READ: nobody looks at what is read; a layer that would only put zeros there need not. */
+	IO_BLIND = 1 << 2,
 };
 
 struct io {

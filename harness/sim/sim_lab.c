@@ -34,6 +34,7 @@ struct sim_lab {
 	struct lab_link *links;
 	size_t link_count;
 	struct host_load **loads; /* one a host */
+	uint32_t isid_qualifier;  /* tells the sessions of the host at hand apart */
 	struct run_device *devices;
 	unsigned device_count, devices_waited;
 	int start_status;
@@ -108,7 +109,7 @@ static int add_paths(struct sim_lab *sim, const struct host_config *host, const 
 		config.target = iqn;
 		config.lun = lun;
 		config.initiator_name = initiator;
-		config.isid_qualifier = (uint32_t)i + 1;
+		config.isid_qualifier = ++sim->isid_qualifier;
 		if (!r)
 			r = path_new_sim(sim->loop, &config, link, &path);
 		if (!r)
@@ -179,6 +180,7 @@ static int build(struct sim_lab *sim, struct err *err)
 		const char *volume;
 
 		r = host_load_new(&sim->loads[i]);
+		sim->isid_qualifier = 0;
 		for (size_t j = 0; !r && (volume = lab_host_volume(&hosts[i], j)); j++)
 			r = add_device(sim, &hosts[i], volume, sim->loads[i]);
 	}

@@ -85,9 +85,11 @@ static void fill(struct exchange_io *xio)
 
 	for (uint32_t i = 0; i < xio->count; i++) {
 		uint64_t page = xio->first + i;
+		uint64_t generation = page_set_write_begin(&part->set, page);
 
-		page_fill(&part->area, xio->buf->data + (size_t)i * part->page_bytes, page,
-			  page_set_write_begin(&part->set, page));
+		if (xio->db->exchange->config.content == EXCHANGE_CONTENT_VERIFIED)
+			page_fill(&part->area, xio->buf->data + (size_t)i * part->page_bytes, page,
+				  generation);
 	}
 }
 
@@ -112,6 +114,8 @@ void exchange_submit(struct exchange_io *xio, enum io_op op, uint64_t first, uin
 	};
 	if (op == IO_WRITE && part == &xio->db->log && exchange->config.log_fua)
 		xio->io.flags = IO_FUA;
+	if (op == IO_READ && exchange->config.content == EXCHANGE_CONTENT_NONE)
+		xio->io.flags = IO_BLIND;
 	page_set_lock(&part->set, first, count);
 	if (op == IO_WRITE)
 		fill(xio);
@@ -160,7 +164,8 @@ void exchange_settle(struct exchange_io *xio)
 		for (uint32_t i = 0; i < xio->count; i++)
 			page_set_write_end(set, xio->first + i, xio->io.status >= 0);
 		check->pages_written += set->written - before;
-	} else if (xio->io.status >= 0) {
+	} else if (xio->io.status >= 0 &&
+		   xio->db->exchange->config.content == EXCHANGE_CONTENT_VERIFIED) {
 		for (uint32_t i = 0; i < xio->count; i++)
 			check_page(xio, i);
 		if (xio->stream)

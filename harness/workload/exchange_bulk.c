@@ -187,9 +187,23 @@ static void begin(struct exchange *exchange, enum bulk_step step, workload_fn do
 		bulk_pump(&exchange->dbs[i]);
 }
 
+/* Without content there is nothing to fill in or to read back. */
+static bool nothing_to_do(struct exchange *exchange, workload_fn done, void *arg)
+{
+	if (exchange->config.content == EXCHANGE_CONTENT_VERIFIED)
+		return false;
+	exchange->base.progress = 1;
+	done(arg, 0);
+	return true;
+}
+
 void exchange_prepare(struct workload *workload, workload_fn done, void *arg)
 {
-	begin(container_of(workload, struct exchange, base), BULK_FILL, done, arg);
+	struct exchange *exchange = container_of(workload, struct exchange, base);
+
+	if (nothing_to_do(exchange, done, arg))
+		return;
+	begin(exchange, BULK_FILL, done, arg);
 }
 
 /* After stop: the workload writes nothing any more. */
@@ -199,5 +213,7 @@ void exchange_verify(struct workload *workload, workload_fn done, void *arg)
 
 	exchange->running = false;
 	exchange->stopping = false;
+	if (nothing_to_do(exchange, done, arg))
+		return;
 	begin(exchange, BULK_CHECK_PAGES, done, arg);
 }

@@ -35,6 +35,7 @@ _Static_assert(ARRAY_SIZE(exchange_profile_names) == ARRAY_SIZE(profiles) + 1,
 
 const char *const exchange_engine_names[] = {"streams", "ese", NULL};
 static const char *const unwritten_names[] = {"auto", "zeros", "any", NULL};
+static const char *const content_names[] = {"verified", "none", NULL};
 
 #define AT(member) offsetof(struct exchange_config, member)
 
@@ -115,6 +116,13 @@ static const struct cfg_field fields[] = {
      .names = unwritten_names,
      .help = "what pages not written in this run must hold: zeros, any; auto: zeros on a fresh "
 	     "memory volume, else any"},
+    {.key = "content",
+     .type = CFG_ENUM,
+     .offset = AT(content),
+     .preset = "verified",
+     .names = content_names,
+     .help = "verified: pages carry their identity and every read is checked; none: I/Os carry "
+	     "nothing, for stores that keep nothing (store: discard)"},
     {.key = "log-fua",
      .type = CFG_BOOL,
      .offset = AT(log_fua),

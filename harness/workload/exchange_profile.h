@@ -27,6 +27,8 @@ enum exchange_unwritten {
 	EXCHANGE_UNWRITTEN_ANY
 };
 
+enum exchange_content { EXCHANGE_CONTENT_VERIFIED, EXCHANGE_CONTENT_NONE };
+
 struct exchange_config {
 	const char *type;
 	int engine;
@@ -41,6 +43,7 @@ struct exchange_config {
 	bool bdm;
 	double bdm_per_s; /* per database */
 	int unwritten;	  /* enum exchange_unwritten */
+	int content;	  /* enum exchange_content */
 	bool log_fua;
 	uint64_t max_outstanding;
 };

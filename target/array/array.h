@@ -154,6 +154,7 @@ struct raid_config {
 	/* Slots whose content is on distributed spare space (see raid_protection).  Where each of
 	 * them is there the journal knows: one that it does not know of becomes stale. */
 	uint64_t spared_mask;
+	bool hollow; /* the drives keep nothing: redundancy need not be worked out, only written */
 };
 
 /* Background work on a set goes unit by unit: a row of stripes over all sets side by side, or one

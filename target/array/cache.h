@@ -47,9 +47,9 @@ struct cache_config {
 	bool prefetch; /* read ahead of sequential streams */
 	uint64_t chunk_bytes;
 	uint64_t stripe_bytes; /* data of a whole stripe: a multiple of the chunk */
+	bool hollow;	       /* the set keeps nothing: nor does the cache */
 	bool modelled;	       /* hits and write-back completions cost controller time */
-	bool discards; /* the drives keep nothing: all that is read is zeros, from here as well */
-	const char *place; /* directory of the file store, or NULL */
+	const char *place;     /* directory of the file store, or NULL */
 	/* With a PLACE: whose the memory must be, and since when (nvram_claim). */
 	const uint8_t *owner;
 	uint64_t committed, start;

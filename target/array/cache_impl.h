@@ -122,7 +122,7 @@ struct cache {
 	struct io_layer *below;
 	char name[64];
 	enum cache_mode configured;
-	bool read, prefetch, modelled, discards;
+	bool read, prefetch, modelled;
 	bool mirrored, battery, records_good;
 	bool through; /* mode in force */
 	bool draining, halted;

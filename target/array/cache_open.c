@@ -211,11 +211,12 @@ static void adopt(void *arg, const struct recovered *found)
 	cache->counters.recovered_bytes += (uint64_t)bits_count(found->dirty) * CACHE_SECTOR_BYTES;
 }
 
-static void recover(struct cache *cache)
+static void recover(struct cache *cache, bool hollow)
 {
 	struct record_losses losses;
 
 	records_init(&cache->records, cache->nvram, cache->frame_count, cache->page_bytes);
+	cache->records.hollow = hollow;
 	records_recover(&cache->records, adopt, cache, &losses);
 	cache->counters.torn_records = losses.torn;
 	cache->counters.lost_records += losses.lost_records;
@@ -307,7 +308,7 @@ static int build(struct cache *cache, const struct cache_config *config, struct 
 		return err_set(err, rc, "no memory for the cache of %s", config->name);
 	plan_init(&cache->plan, cache->stripe_pages * cache->page_sectors, CACHE_AGE_NS,
 		  cache->frame_count + CACHE_DESTAGES_MAX);
-	recover(cache);
+	recover(cache, config->hollow);
 	return 0;
 }
 
@@ -326,7 +327,6 @@ int cache_open(struct loop *loop, const struct cache_config *config, struct io_l
 	cache->read = config->read;
 	cache->prefetch = config->prefetch && config->read;
 	cache->modelled = config->modelled;
-	cache->discards = config->discards;
 	cache->mirrored = cache->battery = cache->records_good = true;
 	/* What the last start wrote through, and what the set replayed of it, may not be stable:
 	 * the first FLUSH goes down. */

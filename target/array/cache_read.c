@@ -20,15 +20,17 @@ static void copy_sectors(struct cache_request *request, struct cache_frame *fram
 	uint8_t *content = records_content(&cache->records, cache_frame_index(cache, frame));
 	unsigned first, count;
 
+	if (cache->records.hollow && (into_frame || (io->flags & IO_BLIND)))
+		return;
 	while (bits_take_run(&bits, &first, &count)) {
 		uint64_t within = (uint64_t)first * CACHE_SECTOR_BYTES;
 		uint64_t bytes = (uint64_t)count * CACHE_SECTOR_BYTES;
 		uint64_t skip = page_at + within - io->offset_bytes;
-		if (cache->discards && !into_frame)
+		if (cache->records.hollow)
 			iov_zero(io->iov, io->iov_count, skip, bytes);
-		else if (!cache->discards && into_frame)
+		else if (into_frame)
 			iov_to_mem(io->iov, io->iov_count, skip, content + within, bytes);
-		else if (!cache->discards)
+		else
 			iov_from_mem(io->iov, io->iov_count, skip, content + within, bytes);
 	}
 }

@@ -158,6 +158,8 @@ static void step(struct records *records)
 
 void records_commit(struct records *records, uint32_t frame, uint64_t page, cache_bits dirty)
 {
+	if (records->hollow)
+		return;
 	struct record_header *headers = headers_of(records, frame);
 	struct record_header *to = &headers[headers[0].sequence > headers[1].sequence];
 	struct record_header made = {
@@ -209,6 +211,8 @@ void records_write(struct records *records, uint32_t frame, uint64_t page, const
 {
 	size_t bytes = (size_t)sectors * CACHE_SECTOR_BYTES;
 
+	if (records->hollow)
+		return;
 	if (!(committed & bits_range(first, sectors))) {
 		iov_to_mem(io->iov, io->iov_count, skip,
 			   records_content(records, frame) + (size_t)first * CACHE_SECTOR_BYTES,

@@ -37,6 +37,7 @@ struct records {
 	uint32_t frames, page_bytes, page_sectors;
 	size_t headers_at, sums_at, content_at;
 	uint64_t sequence;
+	bool hollow; /* of a set that keeps nothing: content and records are neither */
 	/* Told at each point where a killed process could stop; for tests, NULL otherwise. */
 	void (*stepped)(void *arg);
 	void *arg;

@@ -60,6 +60,7 @@ struct cache_ssd {
 	struct drive *drives[SSD_DRIVES_MAX];
 	unsigned drive_count;
 	uint64_t page_bytes, unit_bytes, max_io_bytes;
+	bool hollow;
 	uint32_t slot_count, slots_made, free_slot; /* free: slot + 1 */
 	uint32_t newest, oldest;		    /* slot + 1 */
 	struct slot *slots;
@@ -251,9 +252,10 @@ static void fill_start(struct cache_ssd *ssd, struct slot *slot, const struct io
 	struct io_layer *drive = place_of(ssd, slot, &offset);
 
 	ssd->idle_fills = fill->next;
-	iov_to_mem(source->iov, source->iov_count,
-		   piece->page * ssd->page_bytes + begin - source->offset_bytes, fill->buffer,
-		   bytes);
+	if (!ssd->hollow)
+		iov_to_mem(source->iov, source->iov_count,
+			   piece->page * ssd->page_bytes + begin - source->offset_bytes,
+			   fill->buffer, bytes);
 	fill->iov = (struct iovec){fill->buffer, bytes};
 	fill->slot = (uint32_t)(slot - ssd->slots);
 	fill->bits = bits;
@@ -524,6 +526,7 @@ int cache_ssd_open(const struct cache_ssd_config *config, struct io_layer *below
 	ssd->page_bytes = page_bytes;
 	ssd->unit_bytes = MAX_OF(page_bytes / CACHE_BITS, (uint64_t)CACHE_SECTOR_BYTES);
 	ssd->max_io_bytes = config->max_io_bytes;
+	ssd->hollow = config->hollow;
 	ssd->slot_count = (uint32_t)slots;
 	ssd->bucket_mask = buckets - 1;
 	ssd->slots = calloc(slots, sizeof *ssd->slots);

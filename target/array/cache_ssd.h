@@ -23,6 +23,7 @@ struct cache_ssd_config {
 	uint64_t size_bytes; /* 0: all of the drives */
 	uint64_t page_bytes;
 	uint64_t max_io_bytes;
+	bool hollow; /* the drives keep nothing: nothing is copied */
 };
 
 /* uint64_t only: status names them by a table. */

@@ -55,7 +55,7 @@ static void through_piece(struct cache_request *request, struct cache_frame *fra
 	if (committed & piece->bits)
 		records_write(&cache->records, index, piece->page, io, skip, piece->first,
 			      piece->sectors, committed, committed | piece->bits);
-	else
+	else if (!cache->records.hollow)
 		iov_to_mem(io->iov, io->iov_count, skip,
 			   records_content(&cache->records, index) + within, piece->bytes);
 	cache_set_valid(cache, frame, piece->bits);

@@ -318,6 +318,7 @@ static int open_set(struct loop *loop, struct member *member, const struct membe
 	    .stale_arg = member,
 	    .journal = member->raid_journal.memory ? &member->raid_journal : NULL,
 	    .spared_mask = spared_mask,
+	    .hollow = store_find(config->store_kind ? config->store_kind : "memory")->forgets,
 	};
 	int rc = raid->open(loop, &set, &member->raid, err);
 	if (rc)

@@ -23,15 +23,19 @@ static uint64_t stripe_bytes(const struct member *member, const struct raid_ops 
 	return bytes % chunk_bytes || bytes == 0 || bytes > STRIPE_MAX_BYTES ? chunk_bytes : bytes;
 }
 
-static bool keeps_nothing(const struct member_config *config)
+/* The drives keep nothing: nor need the caches in front of them. */
+static bool forgets(const struct member_config *config)
 {
-	return config->store_kind && strcmp(config->store_kind, "discard") == 0;
+	const struct store_ops *store = config->store_kind ? store_find(config->store_kind) : NULL;
+
+	return store && store->forgets;
 }
 
 static int open_ssd(struct loop *loop, struct member *member, const struct member_config *config,
 		    uint64_t seed, struct err *err)
 {
 	const struct member_ssd_config *ssd = &config->ssd;
+
 	if (ssd->count > SSD_DRIVES_MAX)
 		return err_set(err, -EINVAL, "member %s: at most %d SSDs can be its cache",
 			       member->name, SSD_DRIVES_MAX);
@@ -43,9 +47,8 @@ static int open_ssd(struct loop *loop, struct member *member, const struct membe
 		    .model = drive_model_find(drive_model_names[ssd->model]),
 		    .size_bytes = ssd->size_bytes,
 		    .timing = config->timing,
-		    /* A read cache starts empty: nothing of it is kept.  It need not hold what the
-		     * drives below do not. */
-		    .store = keeps_nothing(config) ? &store_discard_ops : &store_memory_ops,
+		    /* A read cache starts empty: nothing of it is kept. */
+		    .store = forgets(config) ? &store_discard_ops : &store_memory_ops,
 		    .seed = seed ^ rng_stream_of(name),
 		};
 		int rc = drive_open(loop, &drive, &member->ssd_drives[i], err);
@@ -58,6 +61,7 @@ static int open_ssd(struct loop *loop, struct member *member, const struct membe
 	    .drive_count = member->ssd_count,
 	    .page_bytes = ssd->page_bytes,
 	    .max_io_bytes = ssd->max_io_bytes,
+	    .hollow = forgets(config),
 	};
 	int rc = cache_ssd_open(&tier, member->top, &member->ssd, err);
 	if (rc == 0)
@@ -83,8 +87,8 @@ int member_cache_open(struct loop *loop, struct member *member, const struct mem
 	    .prefetch = mode != CACHE_NONE && config->cache.prefetch,
 	    .chunk_bytes = config->chunk_bytes,
 	    .stripe_bytes = stripe_bytes(member, raid, config->chunk_bytes),
+	    .hollow = forgets(config),
 	    .modelled = config->timing == DRIVE_TIMING_MODELLED,
-	    .discards = keeps_nothing(config),
 	    .place = origin ? config->store_place : NULL,
 	    .owner = origin ? origin->member_uuid : NULL,
 	    .committed = origin ? origin->committed : 0,

@@ -42,6 +42,7 @@ int raid_set_init(struct raid_set *set, const struct raid_ops *level,
 	set->stale = config->stale;
 	set->dirty = config->dirty;
 	set->stale_arg = config->stale_arg;
+	set->hollow = config->hollow;
 	part_pool_init(&set->parts);
 	return 0;
 }

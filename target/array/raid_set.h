@@ -30,6 +30,7 @@ struct raid_set {
 	int (*stale)(void *arg, unsigned drive);
 	void (*dirty)(void *arg);
 	void *stale_arg;
+	bool hollow;
 	bool unrecorded; /* a drive is stale and that was not recorded: see raid_config.stale */
 	struct part_pool parts;
 };

@@ -261,6 +261,8 @@ struct stripe_leg *stripe_leg_fill(struct stripe_op *op, unsigned column, enum i
 	};
 	if (kind == IO_WRITE && op->parent)
 		leg->io.flags = op->parent->flags;
+	else if (kind == IO_READ && op->set->set.hollow && op->parent && op->parent->op == IO_WRITE)
+		leg->io.flags = IO_BLIND; /* for parity that is not worked out */
 	return leg;
 }
 

@@ -227,6 +227,8 @@ static void parity_from_all(struct stripe_op *op)
 	struct stripe_span hull = op->plan.hull;
 	uint8_t *column[RAID_DRIVES_MAX];
 
+	if (op->set->set.hollow)
+		return;
 	stripe_rows(op, hull, column);
 	for (unsigned i = 0; i < op->set->geometry.data; i++) {
 		struct stripe_leg *leg = &op->work->legs[i];
@@ -246,6 +248,8 @@ static void parity_from_change(struct stripe_op *op)
 	const struct stripe_geometry *geometry = &op->set->geometry;
 	uint8_t *spare = stripe_row(op, geometry->width);
 
+	if (op->set->set.hollow)
+		return;
 	for (unsigned i = 0; i < geometry->data; i++) {
 		struct stripe_span span = written(op, i);
 		uint64_t size = span.hi - span.lo;
@@ -293,7 +297,7 @@ static void write_out(struct stripe_op *op)
 	struct stripe_span hull = op->plan.hull;
 	uint8_t *column[RAID_DRIVES_MAX];
 
-	if (op->plan.method == STRIPE_REBUILD_WRITE) {
+	if (op->plan.method == STRIPE_REBUILD_WRITE && !op->set->set.hollow) {
 		stripe_rows(op, hull, column);
 		stripe_recover(&op->set->shape, op->plan.lost, op->plan.read_mask, column,
 			       hull.hi - hull.lo);

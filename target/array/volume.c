@@ -172,7 +172,7 @@ static int fill_parts(struct volume *volume, struct io *io, struct part *part)
 				volume->map.entries[run.first + i].in_flight++;
 			page_map_warm(&volume->map, run.first, run.count);
 			part = (struct part *)part->io.link;
-		} else {
+		} else if (!(io->flags & IO_BLIND)) {
 			iov_zero(io->iov, io->iov_count, done, run.length_bytes);
 		}
 		done += run.length_bytes;

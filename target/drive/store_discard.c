@@ -13,7 +13,7 @@ static void discard_submit(struct io_layer *layer, struct io *io)
 {
 	bool fits = io_in_range(layer, io);
 
-	if (fits && io->op == IO_READ)
+	if (fits && io->op == IO_READ && !(io->flags & IO_BLIND))
 		iov_zero(io->iov, io->iov_count, 0, io->length_bytes);
 	io_complete(io, fits ? 0 : -ERANGE);
 }

@@ -171,6 +171,9 @@ static void check_expect(struct lab *lab, struct expect_config *expect)
 	    strcmp(lab->workload_ops->name, "replay") != 0)
 		cfg_error_raw(lab->cfg, raw, "'%s' is about replays, the workload is %s",
 			      found->key, lab->workload_ops->name);
+	if (found && expect->step > 0 &&
+	    (!is_of_streams(found->key) || !strcmp(found->key, "max-io-gap")))
+		cfg_error_at(lab->cfg, &expect->step, "'%s' is not about single steps", found->key);
 	if (found)
 		return;
 	if (cfg_valid(lab->cfg, &expect->data_mismatches))

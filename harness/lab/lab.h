@@ -137,6 +137,7 @@ struct expect_config {
 	    failback_time, p50_latency, p90_latency, p95_latency, p99_latency, p999_latency,
 	    max_latency, p99_lateness, max_lateness;
 	const char *stream; /* NULL: all of them */
+	double step;	    /* of a sweep, its depth or rate; 0: the whole window */
 	/* filled by lab_load */
 	const char *key;  /* "max-io-gap" */
 	const char *text; /* as written: "<= 2s" */

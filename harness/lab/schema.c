@@ -101,6 +101,8 @@ static const struct cfg_field expect_fields[] = {
     {"stream", CFG_STRING, AT(stream),
      .help = "with max-io-gap and percentiles: of this kind of I/O (read, write, db-read, ...) "
 	     "only"},
+    {"step", CFG_REAL, AT(step), .max = 1e7,
+     .help = "with percentiles: of the step of a raw sweep that has this depth or rate"},
     {"path-share", CFG_UNION, AT(path_share),
      .help = "how even a volume's paths share its I/Os (lost paths apart), such as within 1%"},
     {"achieved-iops", CFG_UNION, AT(achieved_iops),

@@ -12,7 +12,7 @@
 #include "harness/report/format.h"
 
 static const char *const unit_names[] = {"per-s", "mib", "ns", "percent"};
-static const char *const axis_names[] = {"time", "nines"};
+static const char *const axis_names[] = {"time", "nines", "rate"};
 
 static void put_legend(const struct chart *chart, FILE *to)
 {

@@ -20,6 +20,7 @@ enum chart_unit {
 enum chart_axis {
 	CHART_TIME,  /* x in seconds */
 	CHART_NINES, /* x is -log10(1 - quantile): 0 is 0 %, 2 is 99 % */
+	CHART_RATE,  /* x in I/Os a second */
 };
 
 enum { CHART_COLOURS = 8, CHART_POINTS_MAX = 600, CHART_MARKS_MAX = 200 };

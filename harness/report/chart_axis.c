@@ -198,6 +198,18 @@ static void nines_ticks(struct chart_frame *frame)
 		add_tick(frame->x, &frame->x_count, (double)i, labels[i]);
 }
 
+static void rate_ticks(struct chart_frame *frame)
+{
+	double step = round_above((frame->x_max - frame->x_min) / 8);
+	char label[32];
+
+	for (double at = ceil(frame->x_min / step - 1e-9) * step; at <= frame->x_max * 1.0001;
+	     at += step) {
+		value_label(label, sizeof label, CHART_PER_S, at);
+		add_tick(frame->x, &frame->x_count, at, label);
+	}
+}
+
 void chart_frame_init(struct chart_frame *frame, const struct chart *chart)
 {
 	memset(frame, 0, sizeof *frame);
@@ -211,6 +223,8 @@ void chart_frame_init(struct chart_frame *frame, const struct chart *chart)
 		linear_scale(frame, chart, values_of(chart));
 	if (chart->axis == CHART_TIME)
 		time_ticks(frame);
+	else if (chart->axis == CHART_RATE)
+		rate_ticks(frame);
 	else
 		nines_ticks(frame);
 }

@@ -158,6 +158,8 @@ static void put_nav(const struct view *view, FILE *to)
 		fputs("<a href=\"#exchange\">Exchange</a>", to);
 	if (view->record->replay)
 		fputs("<a href=\"#replay\">Replay</a>", to);
+	if (view->record->curve)
+		fputs("<a href=\"#curve\">Curve</a>", to);
 	fputs("<a href=\"#time\">Over time</a><a href=\"#latency\">Latency</a>"
 	      "<a href=\"#paths\">Paths</a>",
 	      to);
@@ -189,6 +191,11 @@ static int put_sections(const struct view *view, FILE *to)
 	fputs("</section>\n", to);
 
 	r = put_exchange(view, to);
+	if (r == 0 && view->record->curve) {
+		put_section(to, "curve", "Latency over throughput");
+		r = html_curve(view, to);
+		fputs("</section>\n", to);
+	}
 	put_section(to, "time", "Over time");
 	fputs("<p class=\"legend-note\">Seconds since the start. Shaded: outside the measured "
 	      "window. Numbered flags: <span class=\"number fault\">n</span> fault, <span "

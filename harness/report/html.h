@@ -19,6 +19,8 @@ int html_share_chart(const struct view *view, FILE *to);
 
 /* The test of Jetstress' kind that the run was; nothing for other runs.  0 or -ENOMEM. */
 int html_exchange(const struct view *view, FILE *to);
+/* The curve of a sweep, of a record that has one.  0 or -ENOMEM. */
+int html_curve(const struct view *view, FILE *to);
 void html_failovers(const struct view *view, FILE *to);
 void html_checks(const struct view *view, FILE *to);
 void html_kinds(const struct view *view, FILE *to);

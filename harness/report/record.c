@@ -145,6 +145,7 @@ struct record *record_free(struct record *record)
 	json_decref(record->mismatches);
 	json_decref(record->observed);
 	json_decref(record->replay);
+	json_decref(record->curve);
 	json_decref(record->target);
 	json_decref(record->exchange);
 	free(record);

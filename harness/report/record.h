@@ -125,6 +125,12 @@ struct record {
 	unsigned verdict_count;
 	json_t *observed; /* what a target has seen of a foreign load; NULL: the load was ours */
 	json_t *target;	  /* the target's own status at the end; NULL without a group */
+	/* What a raw load's sweep found, in the order of its steps; NULL: there was none.
+	 * {"by": "queue-depth"|"rate", "steps": [{"level", "from_ns", "to_ns" (measured, since the
+	 * window began), "late" (arrivals never sent), "ios", "bytes", "errors", "iops",
+	 * "bytes_per_s", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns"
+	 * (only where ios is not 0), "reads": {the same}, "writes": {...}}]} */
+	json_t *curve;
 	json_t *replay;	  /* what became of a trace: workload/replay.h; NULL: none was replayed */
 	json_t *exchange; /* a test of the database engine: exchange_record.h; NULL: none */
 };

@@ -17,7 +17,7 @@ const char *const verdict_names[] = {"pass", "fail", "skip", NULL};
 const struct report_writer *const report_writers[] = {
     &run_json_writer,	   &summary_writer, &junit_writer,  &html_writer,
     &prom_writer,	   &hgrm_writer,    &config_writer, &jetstress_html_writer,
-    &jetstress_log_writer, &esrp_writer,    NULL,
+    &jetstress_log_writer, &esrp_writer,    &curve_writer,  NULL,
 };
 
 /* One file of one writer. */

@@ -91,6 +91,7 @@ function show_tip(chart, index, event) {
 	const tip = chart.tip, x = chart.data.x[index], table = document.createElement("table");
 	const title = document.createElement("b");
 	title.textContent = chart.time ? "at " + (+x.toFixed(3)) + " s" :
+		chart.rate ? digits(x) + " I/Os a second" :
 		+(100 * (1 - Math.pow(10, -x))).toFixed(Math.max(1, Math.ceil(x))) + " % are at most";
 	chart.data.y.forEach((y, s) => {
 		if (y[index] === null || chart.hidden.has(s))
@@ -161,6 +162,7 @@ for (const figure of document.querySelectorAll(".chart")) {
 	const height = +plot.getAttribute("height"), tip = document.createElement("div");
 	const chart = {
 		figure, svg, plot, height, tip, time: figure.dataset.axis === "time",
+		rate: figure.dataset.axis === "rate",
 		x0: +figure.dataset.x0, x1: +figure.dataset.x1, view: [0, WIDTH], hidden: new Set(),
 		bottom: +plot.getAttribute("y") + height, format: formats[figure.dataset.unit],
 		keys: [...figure.querySelectorAll(".key")],

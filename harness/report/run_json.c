@@ -392,6 +392,8 @@ static int run_json_write(const struct record *record, FILE *to)
 	set(&maker, root, "config_yaml", make_string(record->config_yaml));
 	if (record->observed)
 		set(&maker, root, "observed", make_ref(record->observed));
+	if (record->curve)
+		set(&maker, root, "curve", make_ref(record->curve));
 	if (record->replay)
 		set(&maker, root, "replay", make_ref(record->replay));
 	if (record->exchange)

@@ -439,6 +439,8 @@ static void load_record(struct loader *loader, const json_t *root, struct record
 	record->config_yaml = get_string(loader, root, "config_yaml");
 	if (json_object_get(root, "observed"))
 		record->observed = get_any(loader, root, "observed");
+	if (json_object_get(root, "curve"))
+		record->curve = get_any(loader, root, "curve");
 	if (json_object_get(root, "replay"))
 		record->replay = get_any(loader, root, "replay");
 	if (json_object_get(root, "exchange"))

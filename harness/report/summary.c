@@ -342,6 +342,7 @@ int report_summary(const struct record *record, FILE *to, bool colour)
 	put_head(&page);
 	put_checks(&page);
 	r = summary_exchange(record, begin_section, &page, to);
+	summary_curve(record, begin_section, &page, to);
 	put_streams(&page);
 	if (r == 0)
 		r = replay_report(record, false, to);

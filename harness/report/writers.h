@@ -28,6 +28,7 @@ extern const struct report_writer html_writer;
 extern const struct report_writer prom_writer;
 extern const struct report_writer hgrm_writer;
 extern const struct report_writer config_writer;
+extern const struct report_writer curve_writer;
 extern const struct report_writer esrp_writer;
 extern const struct report_writer jetstress_html_writer;
 extern const struct report_writer jetstress_log_writer;

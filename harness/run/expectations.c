@@ -220,9 +220,11 @@ static void expect_latency(struct record *record, const struct expect_config *ex
 static const struct {
 	const char *key;
 	double quantile;
+	const char *of_step; /* in record->curve */
 } percentiles[] = {
-    {"p50-latency", 0.5},  {"p90-latency", 0.9},     {"p95-latency", 0.95},
-    {"p99-latency", 0.99}, {"p99.9-latency", 0.999}, {"max-latency", 1},
+    {"p50-latency", 0.5, "p50_ns"},	 {"p90-latency", 0.9, "p90_ns"},
+    {"p95-latency", 0.95, "p95_ns"},	 {"p99-latency", 0.99, "p99_ns"},
+    {"p99.9-latency", 0.999, "p999_ns"}, {"max-latency", 1, "max_ns"},
 };
 
 static uint64_t quantile_of(const struct record_stream *stream, double quantile)
@@ -265,6 +267,39 @@ static void expect_percentile(struct record *record, const struct expect_config 
 		    worst->name, worst->host, worst->volume, expect->text);
 	verdict_hint(record, "latency counts from when each I/O was due: what a stall held back is "
 			     "part of it");
+}
+
+/* What SIDE of a sweep's step, the reads, the writes or all, says. */
+static const json_t *side_of_step(const json_t *step, const char *stream)
+{
+	if (!stream)
+		return step;
+	return json_object_get(step, strcmp(stream, "write") == 0 ? "writes" : "reads");
+}
+
+static void expect_step(struct record *record, const struct expect_config *expect, const char *id,
+			const char *key)
+{
+	const json_t *step, *found = NULL;
+	char value[32];
+	double ns;
+	size_t i;
+
+	json_array_foreach(json_object_get(record->curve, "steps"), i, step)
+	{
+		if (json_number_value(json_object_get(step, "level")) == expect->step)
+			found = side_of_step(step, expect->stream);
+	}
+	if (!json_integer_value(json_object_get(found, "ios"))) {
+		verdict_add(record, VERDICT_FAIL, id, json_object(),
+			    "no I/O ended in a step %g of a sweep", expect->step);
+		return;
+	}
+	ns = (double)json_integer_value(json_object_get(found, key));
+	text_duration(value, sizeof value, ns);
+	verdict_add(record, verdict_pass_if(verdict_holds(expect->op, ns, expect->value)), id,
+		    json_deep_copy(found), "%s of step %g: %s (expected %s)", expect->key,
+		    expect->step, value, expect->text);
 }
 
 /* ---- failover ---- */
@@ -400,7 +435,11 @@ static void judge_expectation(struct record *record, const struct expect_config 
 			expect_latency(record, expect, id, verdict_latencies[i].stream,
 				       verdict_latencies[i].what);
 	for (size_t i = 0; i < ARRAY_SIZE(percentiles); i++)
-		if (strcmp(expect->key, percentiles[i].key) == 0)
+		if (strcmp(expect->key, percentiles[i].key) != 0)
+			continue;
+		else if (expect->step > 0)
+			expect_step(record, expect, id, percentiles[i].of_step);
+		else
 			expect_percentile(record, expect, id, percentiles[i].quantile);
 }
 

@@ -487,6 +487,8 @@ static void describe(struct run_engine *engine)
 		return;
 	if (strcmp(ops->name, "replay") == 0)
 		record->replay = ops->describe(engine->workload);
+	else if (strcmp(ops->name, "raw") == 0)
+		record->curve = ops->describe(engine->workload);
 	else
 		record->exchange = ops->describe(engine->workload);
 }

@@ -12,64 +12,8 @@
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "harness/workload/paced.h"
-
-const char *const raw_op_names[] = {"read", "write", "rw", NULL};
-const char *const raw_pattern_names[] = {"random", "sequential", NULL};
-
-#define AT(member) offsetof(struct raw_config, member)
-
-static const struct cfg_field fields[] = {
-    {.key = "type", .type = CFG_STRING, .offset = AT(type), .help = "raw"},
-    {.key = "op",
-     .type = CFG_ENUM,
-     .offset = AT(op),
-     .preset = "read",
-     .names = raw_op_names,
-     .help = "read, write (destroys what is on the volumes), or both"},
-    {.key = "pattern",
-     .type = CFG_ENUM,
-     .offset = AT(pattern),
-     .preset = "random",
-     .names = raw_pattern_names,
-     .help = "where the next I/O goes"},
-    {.key = "block-size",
-     .type = CFG_SIZE,
-     .offset = AT(block_bytes),
-     .preset = "4KiB",
-     .min = 512,
-     .max = 1048576,
-     .help = "bytes an I/O"},
-    {.key = "queue-depth",
-     .type = CFG_UINT,
-     .offset = AT(queue_depth),
-     .preset = "32",
-     .min = 1,
-     .max = 1024,
-     .help = "I/Os in flight on each volume; with `rate` the most there may be"},
-    {.key = "read-share",
-     .type = CFG_PERCENT,
-     .offset = AT(read_share),
-     .preset = "70%",
-     .max = 100,
-     .help = "reads of all I/O with op: rw"},
-    {.key = "span",
-     .type = CFG_SIZE,
-     .offset = AT(span_bytes),
-     .help = "use only this much from the start of each volume; default: all"},
-    {.key = "rate",
-     .type = CFG_REAL,
-     .offset = AT(rate),
-     .max = 1e7,
-     .help = "I/Os a second on each volume, due at even times (open loop) and verified; default: "
-	     "a closed loop, not verified"},
-};
-
-const struct cfg_schema raw_schema = {
-    .name = "workload",
-    .size = sizeof(struct raw_config),
-    .fields = fields,
-    .field_count = ARRAY_SIZE(fields),
-};
+#include "harness/workload/raw_mix.h"
+#include "harness/workload/raw_sweep.h"
 
 struct raw_io {
 	struct io io;
@@ -85,7 +29,8 @@ struct raw_device {
 	struct io_layer *layer;
 	struct stream *read, *write;
 	struct rng rng;
-	uint64_t blocks, cursor;
+	struct raw_place place;
+	uint64_t in_flight;
 	struct raw_io *ready; /* to be sent by the pump */
 	bool pumping;
 	bool gone; /* -ENODEV: nothing more is sent, a closed loop would spin */
@@ -95,11 +40,14 @@ struct raw {
 	struct workload base;
 	struct workload_env env;
 	struct raw_config config;
+	struct raw_mix mix;
+	struct raw_sweep sweep;
+	uint64_t depth, depth_max; /* of each volume: as it is now, and at most */
 	struct raw_device *devices;
 	struct raw_io *ios;
 	uint8_t *memory;
 	uint64_t in_flight;
-	char summary[120];
+	char summary[240];
 	bool stopping;
 	workload_fn drained;
 	void *drained_arg;
@@ -115,6 +63,9 @@ static void io_ended(struct io *io)
 	uint64_t now_ns = loop_now_ns(raw->env.loop);
 
 	raw->in_flight--;
+	device->in_flight--;
+	raw_sweep_count(&raw->sweep, io->op == IO_WRITE, now_ns - rio->submitted_ns,
+			io->length_bytes, io->status);
 	stream_account(rio->stream, rio->submitted_ns, rio->submitted_ns, now_ns, io->length_bytes,
 		       io->status);
 	if (io->status == -ENODEV)
@@ -131,35 +82,22 @@ static void io_ended(struct io *io)
 	}
 }
 
-static bool next_is_read(struct raw_device *device)
-{
-	const struct raw_config *config = &device->raw->config;
-
-	if (config->op != RAW_RW)
-		return config->op == RAW_READ;
-	return rng_unit(&device->rng) < config->read_share;
-}
-
-static uint64_t next_block(struct raw_device *device)
-{
-	if (device->raw->config.pattern == RAW_RANDOM)
-		return rng_below(&device->rng, device->blocks);
-	if (device->cursor == device->blocks)
-		device->cursor = 0;
-	return device->cursor++;
-}
-
 static void send(struct raw_device *device, struct raw_io *rio, uint64_t now_ns)
 {
 	struct raw *raw = device->raw;
-	bool read = next_is_read(device);
+	bool read = raw_mix_reads(&raw->mix, &device->rng);
+	uint64_t bytes = raw_mix_bytes(&raw->mix, &device->rng);
 
 	rio->io.op = read ? IO_READ : IO_WRITE;
-	rio->io.offset_bytes = next_block(device) * raw->config.block_bytes;
+	rio->io.flags = read ? IO_BLIND : 0;
+	rio->io.offset_bytes = raw_mix_offset(&raw->mix, &device->rng, &device->place, bytes);
+	rio->io.length_bytes = bytes;
+	rio->iov.iov_len = bytes;
 	rio->stream = read ? device->read : device->write;
 	rio->submitted_ns = now_ns;
 	stream_begin(rio->stream, rio->submitted_ns);
 	raw->in_flight++;
+	device->in_flight++;
 	io_submit(device->layer, &rio->io);
 }
 
@@ -171,7 +109,8 @@ static void pump(struct raw_device *device, uint64_t now_ns)
 	if (device->pumping)
 		return;
 	device->pumping = true;
-	while (device->ready && !device->raw->stopping && !device->gone) {
+	while (device->ready && device->in_flight < device->raw->depth && !device->raw->stopping &&
+	       !device->gone) {
 		struct raw_io *rio = device->ready;
 
 		device->ready = rio->next;
@@ -199,6 +138,7 @@ static void free_raw(struct workload *workload)
 {
 	struct raw *raw = container_of(workload, struct raw, base);
 
+	raw_sweep_close(&raw->sweep);
 	free(raw->base.streams);
 	free(raw->devices);
 	free(raw->ios);
@@ -208,8 +148,8 @@ static void free_raw(struct workload *workload)
 
 static int allocate(struct raw *raw)
 {
-	uint64_t depth = raw->config.queue_depth, count = raw->env.device_count;
-	uint64_t each = round_up_u64(raw->config.block_bytes, 4096);
+	uint64_t depth = raw->depth_max, count = raw->env.device_count;
+	uint64_t each = round_up_u64(raw->mix.largest_bytes, 4096);
 	void *memory;
 	struct rng rng;
 
@@ -227,31 +167,13 @@ static int allocate(struct raw *raw)
 	return 0;
 }
 
-static int check_raw(const void *of, const char *volume, uint64_t size_bytes, uint32_t block_bytes,
-		     struct err *err)
-{
-	const struct raw_config *config = of;
-	uint64_t block = config->block_bytes, span = size_bytes;
-
-	if (config->span_bytes)
-		span = MIN_OF(span, config->span_bytes);
-	if (span < block)
-		return err_set(err, -EINVAL, "volume %s is smaller than one block of %llu bytes",
-			       volume, (unsigned long long)block);
-	if (block_bytes && block % block_bytes != 0)
-		return err_set(err, -EINVAL,
-			       "block size %llu is not a multiple of volume %s's %u bytes",
-			       (unsigned long long)block, volume, block_bytes);
-	return config->rate > 0 ? paced_check(config, err) : 0;
-}
-
 static int open_device(struct raw *raw, unsigned index, struct err *err)
 {
 	const struct workload_device *from = &raw->env.devices[index];
 	struct raw_device *device = &raw->devices[index];
-	uint64_t block = raw->config.block_bytes, span = from->layer->size_bytes;
-	uint64_t depth = raw->config.queue_depth, each = round_up_u64(block, 4096);
-	int r = check_raw(&raw->config, from->volume, span, from->block_bytes, err);
+	uint64_t span = from->layer->size_bytes;
+	uint64_t depth = raw->depth_max, each = round_up_u64(raw->mix.largest_bytes, 4096);
+	int r = raw_check(&raw->config, from->volume, span, from->block_bytes, err);
 
 	if (r < 0)
 		return r;
@@ -259,7 +181,7 @@ static int open_device(struct raw *raw, unsigned index, struct err *err)
 		span = MIN_OF(span, raw->config.span_bytes);
 	device->raw = raw;
 	device->layer = from->layer;
-	device->blocks = span / block;
+	device->place.span_bytes = span / raw->mix.unit_bytes * raw->mix.unit_bytes;
 	rng_init(&device->rng, raw->env.seed, rng_stream_of(from->volume) + index);
 	if (raw->config.op != RAW_WRITE)
 		device->read = add_stream(raw, from, false);
@@ -269,9 +191,8 @@ static int open_device(struct raw *raw, unsigned index, struct err *err)
 		struct raw_io *rio = &raw->ios[index * depth + i];
 
 		rio->device = device;
-		rio->iov = (struct iovec){raw->memory + (index * depth + i) * each, block};
+		rio->iov = (struct iovec){raw->memory + (index * depth + i) * each, 0};
 		rio->io = (struct io){
-		    .length_bytes = block,
 		    .iov = &rio->iov,
 		    .iov_count = 1,
 		    .done = io_ended,
@@ -283,6 +204,53 @@ static int open_device(struct raw *raw, unsigned index, struct err *err)
 	return 0;
 }
 
+static void stepped(void *arg, double level)
+{
+	struct raw *raw = arg;
+
+	raw->depth = (uint64_t)level;
+	for (unsigned i = 0; i < raw->env.device_count; i++)
+		pump(&raw->devices[i], loop_now_ns(raw->env.loop));
+}
+
+static void sweep_ended(void *arg)
+{
+	struct raw *raw = arg;
+
+	raw->env.ended(raw->env.arg);
+}
+
+static int open_sweep(struct raw *raw)
+{
+	int r = raw_sweep_open(&raw->sweep, raw->env.loop, &raw->config);
+
+	raw->depth = raw->depth_max = raw->config.queue_depth;
+	if (r < 0 || !raw_sweep_is_on(&raw->sweep))
+		return r;
+	raw->sweep.stepped = stepped;
+	raw->sweep.ended = sweep_ended;
+	raw->sweep.arg = raw;
+	raw->sweep.progress = &raw->base.progress;
+	raw->base.ends_itself = true;
+	raw->depth = (uint64_t)raw_sweep_first(&raw->sweep);
+	raw->depth_max = (uint64_t)raw_sweep_most(&raw->sweep);
+	return 0;
+}
+
+static void summarize(struct raw *raw)
+{
+	char what[160];
+
+	raw_describe(&raw->config, what, sizeof what);
+	if (raw_sweep_is_on(&raw->sweep))
+		snprintf(raw->summary, sizeof raw->summary,
+			 "raw: %s; %u steps of up to %llu in flight a volume", what,
+			 raw->sweep.count, (unsigned long long)raw->depth_max);
+	else
+		snprintf(raw->summary, sizeof raw->summary, "raw: %s; %llu in flight a volume",
+			 what, (unsigned long long)raw->depth);
+}
+
 static int open_raw(const struct workload_env *env, const void *config,
 		    struct workload **ret_workload, struct err *err)
 {
@@ -291,7 +259,7 @@ static int open_raw(const struct workload_env *env, const void *config,
 
 	if (env->device_count == 0)
 		return err_set(err, -EINVAL, "the raw workload has no volume to work on");
-	if (((const struct raw_config *)config)->rate > 0)
+	if (raw_is_open_loop(config))
 		return paced_open(env, config, ret_workload, err);
 	raw = calloc(1, sizeof *raw);
 	if (!raw)
@@ -299,21 +267,20 @@ static int open_raw(const struct workload_env *env, const void *config,
 	raw->base.ops = &raw_workload_ops;
 	raw->env = *env;
 	raw->config = *(const struct raw_config *)config;
-	r = allocate(raw);
+	raw_mix_init(&raw->mix, &raw->config);
+	r = open_sweep(raw);
+	if (r == 0)
+		r = allocate(raw);
 	if (r < 0)
 		err_set(err, r, "no memory for %u volumes with %llu I/Os each", env->device_count,
-			(unsigned long long)raw->config.queue_depth);
+			(unsigned long long)raw->depth_max);
 	for (unsigned i = 0; r == 0 && i < env->device_count; i++)
 		r = open_device(raw, i, err);
 	if (r < 0) {
 		free_raw(&raw->base);
 		return r;
 	}
-	snprintf(raw->summary, sizeof raw->summary,
-		 "raw: %s %s of %llu bytes, %llu in flight a volume",
-		 raw_pattern_names[raw->config.pattern], raw_op_names[raw->config.op],
-		 (unsigned long long)raw->config.block_bytes,
-		 (unsigned long long)raw->config.queue_depth);
+	summarize(raw);
 	raw->base.plan.summary = raw->summary;
 	*ret_workload = &raw->base;
 	return 0;
@@ -338,6 +305,7 @@ static void stop_raw(struct workload *workload, workload_fn drained, void *arg)
 	struct raw *raw = container_of(workload, struct raw, base);
 
 	raw->stopping = true;
+	raw_sweep_stop(&raw->sweep);
 	if (raw->in_flight == 0) {
 		drained(arg, 0);
 		return;
@@ -346,15 +314,36 @@ static void stop_raw(struct workload *workload, workload_fn drained, void *arg)
 	raw->drained_arg = arg;
 }
 
+static void window_raw(struct workload *workload, bool begins)
+{
+	struct raw *raw = container_of(workload, struct raw, base);
+
+	if (!raw_sweep_is_on(&raw->sweep))
+		return;
+	if (begins)
+		raw_sweep_begin(&raw->sweep);
+	else
+		raw_sweep_stop(&raw->sweep);
+}
+
+static json_t *describe_raw(struct workload *workload)
+{
+	return raw_sweep_json(&container_of(workload, struct raw, base)->sweep);
+}
+
 const struct workload_ops raw_workload_ops = {
     .name = "raw",
-    .help = "equal reads and writes: a closed loop, or with `rate` an open loop that verifies",
+    .help =
+	"reads and writes of given sizes: a closed loop, or with rates an open loop that verifies",
     .schema = &raw_schema,
+    .configure = raw_configure,
     .open = open_raw,
     .prepare = nothing_to_do,
     .start = start_raw,
     .stop = stop_raw,
     .verify = nothing_to_do,
     .free = free_raw,
-    .check = check_raw,
+    .check = raw_check,
+    .window = window_raw,
+    .describe = describe_raw,
 };

@@ -202,7 +202,12 @@ static void blocks_must_carry_their_identity(void **state)
 	config.block_bytes = 512;
 	assert_int_equal(raw_workload_ops.check(&config, "v", MIB, 512, &err), -EINVAL);
 	assert_non_null(strstr(err.hint, "4KiB"));
+	config.content = RAW_NONE;
+	assert_int_equal(raw_workload_ops.check(&config, "v", MIB, 512, &err), 0);
+	config.content = RAW_VERIFIED;
 	config.block_bytes = 64 * KIB;
+	assert_int_equal(raw_workload_ops.check(&config, "v", MIB, 512, &err), 0);
+	config.block_bytes = 6 * KIB;
 	assert_int_equal(raw_workload_ops.check(&config, "v", MIB, 512, &err), -EINVAL);
 	config.rate = 0;
 	assert_int_equal(raw_workload_ops.check(&config, "v", MIB, 512, &err), 0);

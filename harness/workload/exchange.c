@@ -163,7 +163,8 @@ void exchange_settle(struct exchange_io *xio)
 
 		for (uint32_t i = 0; i < xio->count; i++)
 			page_set_write_end(set, xio->first + i, xio->io.status >= 0);
-		check->pages_written += set->written - before;
+		if (xio->db->exchange->config.content == EXCHANGE_CONTENT_VERIFIED)
+			check->pages_written += set->written - before;
 	} else if (xio->io.status >= 0 &&
 		   xio->db->exchange->config.content == EXCHANGE_CONTENT_VERIFIED) {
 		for (uint32_t i = 0; i < xio->count; i++)

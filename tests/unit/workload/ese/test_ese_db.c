@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The database against an ordered map: caches of a few pages, small nodes, many sessions, all in
- * virtual time.  A failing seed is run again by `test_ese_db SEED`.
+ * virtual time.
+ *
+ * usage: test_ese_db [--first SEED] [--seeds COUNT]
  */
 #include "tests/unit/workload/ese/db_world.h"
 
@@ -69,16 +71,13 @@ static void run_seed(uint64_t seed, unsigned ops)
 	world_free(world);
 }
 
-static uint64_t only_seed;
+static uint64_t first = 1, seeds, at_seed;
 
 static void test_equals_an_ordered_map(void **state)
 {
 	(void)state;
-	if (only_seed)
-		run_seed(only_seed, 3000);
-	else
-		for (uint64_t seed = 1; seed <= 12; seed++)
-			run_seed(seed, 2000);
+	for (uint64_t i = 0; i < (seeds ? seeds : 12); i++)
+		run_seed(at_seed = first + i, 2000);
 }
 
 /* Crashes at the Nth I/O, for many N: recovered, the database is as of one moment, and no durable
@@ -123,11 +122,8 @@ static void crash_seed(uint64_t seed)
 static void test_crashes_lose_nothing_durable(void **state)
 {
 	(void)state;
-	if (only_seed)
-		crash_seed(only_seed);
-	else
-		for (uint64_t seed = 1; seed <= 8; seed++)
-			crash_seed(seed);
+	for (uint64_t i = 0; i < (seeds ? seeds : 8); i++)
+		crash_seed(at_seed = first + i);
 }
 
 int main(int argc, char **argv)
@@ -136,8 +132,17 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_equals_an_ordered_map),
 	    cmocka_unit_test(test_crashes_lose_nothing_durable),
 	};
+	int failed;
 
-	if (argc > 1)
-		only_seed = strtoull(argv[1], NULL, 0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (!strcmp(argv[i], "--first"))
+			first = strtoull(argv[i + 1], NULL, 0);
+		else if (!strcmp(argv[i], "--seeds"))
+			seeds = strtoull(argv[i + 1], NULL, 0);
+	}
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	if (failed)
+		fprintf(stderr, "# repeat it with: %s --first %llu --seeds 1\n", argv[0],
+			(unsigned long long)at_seed);
+	return failed;
 }

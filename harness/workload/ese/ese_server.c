@@ -42,6 +42,22 @@ static void begin_steps(struct ese_server *server, workload_fn done, void *arg)
 	server->steps = 1; /* until all have begun */
 }
 
+static const char *reason(int status)
+{
+	switch (status) {
+	case -ENOENT:
+		return "there is none on the volume (databases: new makes one)";
+	case -EMEDIUMTYPE:
+		return "the one that is there has other sizes or constants (databases: new makes "
+		       "another)";
+	case -EUCLEAN:
+		return "its header, its log or pages of it are damaged (databases: new makes "
+		       "another)";
+	default:
+		return strerror(-status);
+	}
+}
+
 static void fail(struct ese_server_db *db, const char *what, int status)
 {
 	struct ese_server *server = db->server;
@@ -50,9 +66,7 @@ static void fail(struct ese_server_db *db, const char *what, int status)
 	if (server->why[0] || status == -ECANCELED)
 		return;
 	snprintf(server->why, sizeof server->why, "database %s cannot be %s: %s", db->name, what,
-		 status == -EMEDIUMTYPE ? "the one that is there has other sizes or constants "
-					  "(databases: new makes another)"
-					: strerror(-status));
+		 reason(status));
 	if (env->failed)
 		env->failed(env->arg, server->why);
 }

@@ -53,15 +53,16 @@ static int check_size(const struct ese_config *config, const char *volume, uint6
 	uint64_t pages = config->initial_bytes / ESE_PAGE_BYTES, end = 0;
 	uint32_t files = (uint32_t)config->log_files;
 	struct ese_layout layout;
+	struct err why = {0};
 	int r = 0;
 
 	if (!logs)
 		r = ese_layout_database(size_bytes, config->database_bytes, pages,
-					placement_of(config, volume) ? 0 : files, &layout, err);
+					placement_of(config, volume) ? 0 : files, &layout, &why);
 	for (unsigned i = 0; r == 0 && i < logs; i++, end = layout.end_bytes)
-		r = ese_layout_log(size_bytes, end, files, &layout, err);
+		r = ese_layout_log(size_bytes, end, files, &layout, &why);
 	if (r < 0) {
-		err_where(err, "volume %s", volume);
+		err_set(err, r, "volume %s: %s", volume, why.what);
 		err_hint(err, "make the volume larger, or set workload.database-size, "
 			      ".initial-size and .log-files");
 	}
@@ -169,6 +170,8 @@ static int make_places(struct ese_workload *ese, struct err *err)
 			continue;
 		place->database = &env->devices[i];
 		r = place_log(ese, place, err);
+		if (r < 0)
+			break;
 		open_streams(ese, place);
 		ese->database_count++;
 	}

@@ -36,7 +36,8 @@ bool lab_fault_hits(const struct lab *lab, const struct fault_config *fault, con
 		    const char *volume, unsigned index, const char *portal)
 {
 	if (fault_has_drive(fault->kind) || fault->kind == FAULT_BATTERY_LOST ||
-	    fault->kind == FAULT_SCRUB || fault->kind == FAULT_RANDOM)
+	    fault->kind == FAULT_SCRUB || fault->kind == FAULT_RANDOM ||
+	    fault_is_of_workload(fault->kind))
 		return false;
 	if (fault->kind == FAULT_SESSION_RESET)
 		return strcmp(fault->host, host) == 0 && strcmp(fault->volume, volume) == 0 &&

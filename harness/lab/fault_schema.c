@@ -28,6 +28,8 @@ const char *const fault_kind_names[] = {
     [FAULT_LINK_DOWN] = "link-down",
     [FAULT_BATTERY_LOST] = "battery-lost",
     [FAULT_SCRUB] = "scrub",
+    [FAULT_COPY_ACTIVATE] = "copy-activate",
+    [FAULT_COPY_RESEED] = "copy-reseed",
     [FAULT_RANDOM] = "random",
     [FAULT_KINDS] = NULL,
 };
@@ -125,6 +127,29 @@ static const struct cfg_field fault_link_fields[] = {
     {"port", CFG_UINT, AT(port), .required = true, .max = 31,
      .help = "number of the member's portal, counted from 0"},
 };
+#define COPY_FIELDS                                                        \
+	{"database", CFG_STRING, AT(volume), .required = true,             \
+	 .help = "the volume of the active database"},                     \
+	{                                                                  \
+		"to", CFG_STRING, AT(to),                                  \
+		    .help = "the volume of the copy; its only one unless " \
+			    "given"                                        \
+	}
+const char *const fault_activation_names[] = {"switchover", "failover", NULL};
+const char *const fault_dial_names[] = {"lossless", "good-availability", "best-availability", NULL};
+static const struct cfg_field fault_activate_fields[] = {
+    COPY_FIELDS,
+    {"mode", CFG_ENUM, AT(mode), .preset = "switchover", .names = fault_activation_names,
+     .help = "switchover: in order, nothing is lost; failover: the active database is gone, and "
+	     "what was not shipped of its log"},
+    {"mount-dial", CFG_ENUM, AT(dial), .preset = "good-availability", .names = fault_dial_names,
+     .help = "failover: the copy becomes active if it lacks no more log files than 0, 6, 12"},
+};
+static const struct cfg_field fault_reseed_fields[] = {
+    COPY_FIELDS,
+    {"rate", CFG_SIZE, AT(rate_bytes), .min = 65536,
+     .help = "bytes a second; as fast as it goes unless given"},
+};
 static const struct cfg_field fault_random_fields[] = {
     {"of", CFG_STRINGS, AT(of), .required = true,
      .help = "kinds of path faults, such as [path-reset, black-hole, half-open]"},
@@ -160,6 +185,8 @@ ARGS_SCHEMA(member, "member fault");
 ARGS_SCHEMA(controller, "controller fault");
 ARGS_SCHEMA(link, "link fault");
 ARGS_SCHEMA(random, "random faults");
+ARGS_SCHEMA(activate, "activation of a copy");
+ARGS_SCHEMA(reseed, "reseed of a copy");
 static const struct cfg_schema fault_crash_schema = {"target crash", sizeof(struct fault_args),
 						     NULL, 0};
 
@@ -186,6 +213,8 @@ const struct cfg_schema *const fault_schemas[FAULT_KINDS] = {
     [FAULT_LINK_DOWN] = &fault_link_schema,
     [FAULT_BATTERY_LOST] = &fault_member_schema,
     [FAULT_SCRUB] = &fault_member_schema,
+    [FAULT_COPY_ACTIVATE] = &fault_activate_schema,
+    [FAULT_COPY_RESEED] = &fault_reseed_schema,
     [FAULT_RANDOM] = &fault_random_schema,
 };
 
@@ -249,6 +278,10 @@ static const struct cfg_field fault_fields[] = {
 	 "the battery of a member's cache fails: it writes through"),
     KIND("scrub", FAULT_SCRUB, &fault_member_schema,
 	 "a scrub of the member begins; with `for` it is stopped if it still runs"),
+    KIND("copy-activate", FAULT_COPY_ACTIVATE, &fault_activate_schema,
+	 "a passive copy of a database becomes the active one"),
+    KIND("copy-reseed", FAULT_COPY_RESEED, &fault_reseed_schema,
+	 "a passive copy is made anew from the active database, which goes on"),
     KIND("random", FAULT_RANDOM, &fault_random_schema,
 	 "path faults at random, the same ones for the same seed"),
 };

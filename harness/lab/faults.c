@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "harness/lab/lab_impl.h"
+#include "harness/workload/workload.h"
 #include "target/array/cache.h"
 
 bool fault_has_drive(int kind)
@@ -21,7 +22,13 @@ bool fault_has_controller(int kind)
 bool fault_is_instant(int kind)
 {
 	return kind == FAULT_PATH_RESET || kind == FAULT_SESSION_RESET ||
-	       kind == FAULT_DIGEST_CORRUPTION || kind == FAULT_ALUA_FLIP;
+	       kind == FAULT_DIGEST_CORRUPTION || kind == FAULT_ALUA_FLIP ||
+	       fault_is_of_workload(kind);
+}
+
+bool fault_is_of_workload(int kind)
+{
+	return kind == FAULT_COPY_ACTIVATE || kind == FAULT_COPY_RESEED;
 }
 
 bool fault_is_of_network(int kind)
@@ -383,6 +390,22 @@ static void resolve_target(struct lab *lab, struct fault_config *fault,
 			     args->volume);
 }
 
+/* ---- the workload ---- */
+
+static void resolve_workload(struct lab *lab, struct fault_config *fault,
+			     const struct fault_args *args)
+{
+	static const uint64_t dial[] = {0, 6, 12}; /* AutoDatabaseMountDial */
+
+	fault->volume = args->volume;
+	fault->to = args->to;
+	fault->failover = args->mode == 1;
+	fault->lost_logs_max = dial[args->dial];
+	fault->rate_bytes = args->rate_bytes;
+	if (lab->workload_ops && !lab->workload_ops->fault)
+		cfg_error_at(lab->cfg, &fault->at_ns, "the workload has no copies of databases");
+}
+
 /* ---- when ---- */
 
 static void check_schedule(struct lab *lab, const struct fault_config *fault)
@@ -425,6 +448,8 @@ static void resolve(struct lab *lab, struct fault_config *fault, const struct fa
 		resolve_target(lab, fault, args);
 	else if (fault->kind == FAULT_RANDOM)
 		lab_check_random(lab, fault, args);
+	else if (fault_is_of_workload(fault->kind))
+		resolve_workload(lab, fault, args);
 	else if (fault->kind != FAULT_ALL_PATHS_DOWN)
 		resolve_member(lab, fault, args);
 	if ((fault->kind == FAULT_ALL_PATHS_DOWN || fault->kind == FAULT_RANDOM) && args->host &&
@@ -444,7 +469,7 @@ static void check_fault(struct lab *lab, struct fault_config *fault)
 			     "the fault begins after the measured window ('duration')");
 	if (!raw)
 		return;
-	if (!lab->has_group && !is_of_paths(fault->kind)) {
+	if (!lab->has_group && !is_of_paths(fault->kind) && !fault_is_of_workload(fault->kind)) {
 		cfg_error_raw(lab->cfg, raw,
 			      "'%s' needs a group: the lab's own target carries it out",
 			      fault_kind_names[fault->kind]);

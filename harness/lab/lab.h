@@ -78,6 +78,9 @@ enum fault_kind {
 	FAULT_LINK_DOWN,
 	FAULT_BATTERY_LOST,
 	FAULT_SCRUB,
+	/* of the workload: copies of databases */
+	FAULT_COPY_ACTIVATE,
+	FAULT_COPY_RESEED,
 	FAULT_RANDOM, /* never in the timeline: stands for others */
 	FAULT_KINDS,
 };
@@ -105,6 +108,10 @@ struct fault_config {
 	uint64_t count;		/* digest-corruption */
 	uint64_t transition_ns; /* alua-flip */
 	const char *user;	/* chap-secret */
+	const char *to;		/* copy-*: the volume of the copy; NULL: the only one */
+	bool failover;		/* copy-activate */
+	uint64_t lost_logs_max; /* ... */
+	uint64_t rate_bytes;	/* copy-reseed, a second; 0: no limit */
 	struct fault_random {
 		unsigned kinds; /* a bit each */
 		uint64_t times, within_ns, shortest_ns, longest_ns, leave;
@@ -115,6 +122,8 @@ bool fault_has_drive(int kind);
 bool fault_has_controller(int kind);
 /* Begins and has no end: takes no `for`. */
 bool fault_is_instant(int kind);
+/* Of the workload: nothing happens to storage or network. */
+bool fault_is_of_workload(int kind);
 /* Of the network between host and target. */
 bool fault_is_of_network(int kind);
 struct lab;

@@ -19,7 +19,9 @@ extern const struct cfg_schema fault_schema; /* fault_schema.c */
 
 /* `path-reset: {...}` and the other kinds of faults: which keys they take. */
 struct fault_args {
-	const char *host, *volume, *member, *user;
+	const char *host, *volume, *member, *user, *to;
+	int mode, dial;	     /* copy-activate */
+	uint64_t rate_bytes; /* copy-reseed, a second */
 	uint64_t path;
 	struct cfg_portal portal;
 	uint64_t drive, controller, port, extra_ns;

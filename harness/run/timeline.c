@@ -41,6 +41,9 @@ static void describe_place(const struct fault_config *fault, char *out, size_t s
 		snprintf(out, size, "user %s", fault->user);
 	else if (fault_has_drive(fault->kind))
 		snprintf(out, size, "%s drive %llu", member, (unsigned long long)fault->drive);
+	else if (fault_is_of_workload(fault->kind))
+		snprintf(out, size, "%s%s%s%s", fault->volume, fault->to ? " on " : "",
+			 fault->to ? fault->to : "", fault->failover ? " (failover)" : "");
 	else if (fault->kind == FAULT_LINK_DOWN)
 		snprintf(out, size, "%s controller %d port %llu", member, fault->controller,
 			 (unsigned long long)fault->port);
@@ -92,6 +95,23 @@ static void emit(struct run_engine *engine, const struct fault_event *at, bool b
 	event_log_emit(engine->events, "fault", run_at(engine), event);
 }
 
+static int apply_to_workload(struct run_engine *engine, const struct fault_config *config,
+			     struct err *err)
+{
+	const struct workload_fault fault = {
+	    .kind =
+		config->kind == FAULT_COPY_RESEED ? WORKLOAD_COPY_RESEED : WORKLOAD_COPY_ACTIVATE,
+	    .volume = config->volume,
+	    .to = config->to,
+	    .failover = config->failover,
+	    .lost_files_max = (unsigned)config->lost_logs_max,
+	    .bytes_per_s = config->rate_bytes,
+	};
+	const struct workload_ops *ops = engine->workload->ops;
+
+	return ops->fault ? ops->fault(engine->workload, &fault, err) : -ENOTSUP;
+}
+
 static void apply(struct run_fault *fault, bool begin)
 {
 	struct run_engine *engine = fault->engine;
@@ -107,7 +127,9 @@ static void apply(struct run_fault *fault, bool begin)
 		fault->ended_ns = run_at(engine);
 	recording_marker(engine, "fault", config->host, NULL,
 			 config->portal.set ? config->portal.text : NULL, text);
-	if (engine->fault_ops.apply)
+	if (fault_is_of_workload(config->kind))
+		r = apply_to_workload(engine, config, &err);
+	else if (engine->fault_ops.apply)
 		r = engine->fault_ops.apply(engine->fault_ops.arg, config, begin, &err);
 	if (r < 0 && !err.what[0])
 		err_set(&err, r, "not possible here");

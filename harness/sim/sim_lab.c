@@ -199,6 +199,8 @@ static bool can_simulate(const struct fault_config *fault, int network)
 	if (is_of_links(fault))
 		return network == VIRTUAL_LINKS && !fault->above_bytes && fault->loss <= 0 &&
 		       fault->kind != FAULT_DIGEST_CORRUPTION;
+	if (fault_is_of_workload(fault->kind))
+		return true;
 	if (!fault_has_command(fault->kind))
 		return false;
 	/* Without a network nothing comes through controllers and ports. */

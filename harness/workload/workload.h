@@ -110,6 +110,15 @@ struct workload_env {
 
 typedef void (*workload_fn)(void *arg, int status);
 
+/* What a lab's timeline does to the workload itself. */
+struct workload_fault {
+	enum { WORKLOAD_COPY_ACTIVATE, WORKLOAD_COPY_RESEED } kind;
+	const char *volume, *to; /* of the active database; of the copy, NULL: the only one */
+	bool failover;		 /* the active one is gone; else in order */
+	unsigned lost_files_max; /* failover: more log files lost, and it is not activated */
+	uint64_t bytes_per_s;	 /* reseed; 0: no limit */
+};
+
 struct workload_ops {
 	const char *name;   /* `workload: {type: NAME}` */
 	const char *engine; /* `engine: NAME` among those of one type; NULL: there is but one */
@@ -142,6 +151,9 @@ struct workload_ops {
 	/* What the reports say beside streams and checks, asked for at the end (a new reference);
 	 * NULL: nothing. */
 	json_t *(*describe)(struct workload *workload);
+	/* Carries out a fault; NULL: there are none for it. */
+	int (*fault)(struct workload *workload, const struct workload_fault *fault,
+		     struct err *err);
 };
 
 struct workload {

@@ -59,7 +59,7 @@ static void read_batch(struct ese_bdm *bdm, uint64_t first, uint64_t end)
 			*pio = (struct ese_page_io){
 			    .first = from,
 			    .count = (unsigned)(first - from),
-			    .stream = &bdm->db->place.streams[ESE_BDM_READ],
+			    .stream = &ese_server_streams(bdm->db)[ESE_BDM_READ],
 			    .done = run_read,
 			    .owner = bdm,
 			};

@@ -69,7 +69,8 @@ struct ese_constants_config {
 };
 
 struct ese_placement_config {
-	const char *database, *log; /* volumes of the same host */
+	const char *database, *log; /* volumes of the same host; log NULL: behind the database */
+	const char *copy_of;	    /* a database of another host; NULL: none, it is active */
 };
 
 struct ese_config {

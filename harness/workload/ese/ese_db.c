@@ -174,8 +174,8 @@ void ese_db_submit(struct ese_db *db, struct ese_op *op)
 		op->key = ese_db_pick_key(db);
 	op->chance = rng_unit(&db->rng);
 	db->ops_running++;
-	if (db->state != DB_OPEN) {
-		db_end_op(op, -ECANCELED);
+	if (db->state != DB_OPEN || db->passive) {
+		db_end_op(op, db->state == DB_OPEN ? -EROFS : -ECANCELED);
 		return;
 	}
 	db_op_begin(op);

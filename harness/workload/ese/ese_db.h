@@ -146,6 +146,25 @@ const struct ese_file_header *ese_db_header(const struct ese_db *db);
 const struct ese_recovery_result *ese_db_recovery(const struct ese_db *db);
 /* Redo on this database (ARG: the database): recovery's, and a passive copy's. */
 extern const struct ese_redo_ops ese_db_redo_ops;
+/* ---- a passive copy (ese_dag.h) ---- */
+
+/* A copy that is to be seeded: as a new database, but its log begins where the active's stands. */
+void ese_db_create_at(struct ese_db *db, uint64_t lgpos, workload_fn done, void *arg);
+/* Attached: takes no operations (-EROFS) but redo; what is not replayed yet stays in its log.  The
+ * log goes on at ese_log_next_segment, redo at *ret_replayed. */
+void ese_db_follow(struct ese_db *db, uint64_t *ret_replayed);
+void ese_db_replayed(struct ese_db *db, uint64_t lgpos);
+/* All is replayed, up to DBTIME: it takes operations. */
+void ese_db_lead(struct ese_db *db, uint64_t dbtime);
+bool ese_db_follows(const struct ese_db *db);
+void ese_db_set_streams(struct ese_db *db, const struct ese_db_streams *streams);
+/* For the seed: what the cache has of a page, newer than the volume's; NULL: nothing. */
+const struct ese_image *ese_db_cached(const struct ese_db *db, uint64_t page);
+/* Pages up to USED_PAGES have been written beside the cache. */
+void ese_db_seeded(struct ese_db *db, uint64_t used_pages);
+bool ese_db_is_open(const struct ese_db *db);
+uint64_t ese_db_dbtime(const struct ese_db *db);
+
 /* The depth can be changed while it runs (a copy becomes active). */
 void ese_db_set_checkpoint_depth(struct ese_db *db, uint64_t bytes);
 /* Soft recovery's test holds the checkpoint where it is, so that the log grows to its files. */

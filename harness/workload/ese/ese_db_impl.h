@@ -99,6 +99,10 @@ struct ese_db {
 	struct loop_task chores;   /* victims, stalls */
 	struct loop_timer tick, retry;
 
+	/* A passive copy: redo stands at `replayed`. */
+	bool passive;
+	uint64_t replayed;
+
 	/* Checkpoint. */
 	struct ese_checkpoint checkpoint;      /* the last one on the volume */
 	struct ese_checkpoint checkpoint_next; /* being written */

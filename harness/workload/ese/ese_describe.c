@@ -30,7 +30,7 @@ static json_t *database(const struct ese_server *server, unsigned index)
 	json_object_set_new(json, "log_volume", json_string(db->place.log->volume));
 	json_object_set_new(json, "file", file_of(db, index + 1));
 	json_object_set_new(json, "log_path", json_sprintf("%s/", db->place.log->volume));
-	json_object_set_new(json, "role", json_string("active"));
+	json_object_set_new(json, "role", json_string(db->active ? "active" : "passive"));
 	json_object_set_new(json, "initial_bytes",
 			    integer((uint64_t)(rules ? rules->pages : 0) * ESE_PAGE_BYTES));
 	json_object_set_new(json, "final_bytes", integer(ese_db_pages(db->db) * ESE_PAGE_BYTES));
@@ -72,10 +72,10 @@ json_t *ese_server_describe(const struct ese_server *server)
 	json_object_set_new(json, "flush_start_bytes",
 			    share(server, config->constants.flush_start));
 	json_object_set_new(json, "flush_stop_bytes", share(server, config->constants.flush_stop));
-	json_object_set_new(json, "target_iops", json_real(server->setup.target_iops));
+	json_object_set_new(json, "target_iops", json_real(ese_server_target_iops(server)));
 	if (config->iops_per_mailbox > 0)
 		json_object_set_new(json, "mailboxes",
-				    integer((uint64_t)llround(server->setup.target_iops /
+				    integer((uint64_t)llround(ese_server_target_iops(server) /
 							      config->iops_per_mailbox)));
 	json_object_set_new(json, "mix", mix(config));
 	json_object_set_new(json, "bdm", json_boolean(config->bdm));

@@ -138,7 +138,9 @@ void ese_feed_start(struct ese_feed *feed)
 {
 	const struct ese_config *config = feed->db->server->config;
 
-	if (config->replication != ESE_REPLICATE_FILE || config->copies < 2 || feed->running)
+	/* Copies that are there read for themselves (ese_copy.h). */
+	if (config->replication != ESE_REPLICATE_FILE || config->copies < 2 || feed->running ||
+	    feed->db->place.copied || feed->db->place.copy_of)
 		return;
 	if (!feed->buf)
 		feed->buf = buf_new(feed->db->server->buffers, ESE_LOG_WRITE_MAX);

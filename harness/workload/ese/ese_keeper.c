@@ -36,6 +36,8 @@ void keeper_state(const struct ese_db *db, struct ese_checkpoint *ret_checkpoint
 	    .used_pages = db->used_pages,
 	    .root_page = db->rules.root,
 	};
+	if (db->passive)
+		ret_checkpoint->redo_lgpos = MIN_OF(ret_checkpoint->redo_lgpos, db->replayed);
 	/* Other updates of its record, whose pages may be dirty too, come a little earlier. */
 	if (dirty)
 		ret_checkpoint->dbtime =

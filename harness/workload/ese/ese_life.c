@@ -46,6 +46,7 @@ static void close_all(struct ese_db *db, int status)
 	db->write_target = 0;
 	db->hold_writes_ns = 0;
 	db->failing_since_ns = 0;
+	db->passive = false;
 	db->unreadable = 0;
 	db->draining = db->halted = false;
 	if (db->config.verified) /* else only memory knows what the volume would hold */
@@ -116,21 +117,27 @@ static void first_checkpoint_made(void *arg, int status)
 
 /* The checkpoint comes before the header that says there is a database; both slots, lest one of an
  * earlier life of the same database is the newer. */
-void ese_db_create(struct ese_db *db, workload_fn done, void *arg)
+void ese_db_create_at(struct ese_db *db, uint64_t lgpos, workload_fn done, void *arg)
 {
+	lgpos = lgpos / ESE_SEGMENT_BYTES * ESE_SEGMENT_BYTES;
 	begin(db, DB_BUSY, done, arg);
 	db->area.signature = db->pointer.area.signature = signature_of(db);
 	db->pointer.sequence = 0;
 	db->checkpoint = (struct ese_checkpoint){
 	    .signature = db->area.signature,
 	    .clean = true,
-	    .redo_lgpos = ESE_LOG_FILE_BYTES,
-	    .flushed_lgpos = ESE_LOG_FILE_BYTES,
+	    .redo_lgpos = lgpos,
+	    .flushed_lgpos = lgpos,
 	    .used_pages = db->rules.pages,
 	    .root_page = db->rules.root,
 	    .levels = db->rules.levels,
 	};
 	ese_checkpoint_write(&db->pointer, &db->checkpoint, first_checkpoint_made, db);
+}
+
+void ese_db_create(struct ese_db *db, workload_fn done, void *arg)
+{
+	ese_db_create_at(db, ESE_LOG_FILE_BYTES, done, arg);
 }
 
 /* ---- attach ---- */

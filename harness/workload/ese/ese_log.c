@@ -362,9 +362,20 @@ int ese_log_put(struct ese_log *log, uint64_t lgpos, const void *segments, uint3
 	return 0;
 }
 
-void ese_log_lead(struct ese_log *log)
+uint32_t ese_log_lead(struct ese_log *log)
 {
 	log->config.epoch = MAX_OF(log->config.epoch, log->epoch_seen + 1);
+	return log->config.epoch;
+}
+
+uint64_t ese_log_oldest(const struct ese_log *log)
+{
+	return log->needed / ESE_LOG_FILE_BYTES * ESE_LOG_FILE_BYTES;
+}
+
+void ese_log_set_stream(struct ese_log *log, struct stream *stream)
+{
+	log->config.stream = stream;
 }
 
 uint64_t ese_log_next_segment(const struct ese_log *log)

@@ -114,8 +114,12 @@ int ese_log_append(struct ese_log *log, const struct ese_record *record, uint64_
  * this one ends; they are written at once.  -EAGAIN as above; -ESTALE: LGPOS is not the end of this
  * log; -EBADMSG: not segments of it (nothing is taken then). */
 int ese_log_put(struct ese_log *log, uint64_t lgpos, const void *segments, uint32_t bytes);
-/* From now on records are appended here: the copy has become the active one. */
-void ese_log_lead(struct ese_log *log);
+/* From now on records are appended here: the copy has become the active one.  Returns the epoch of
+ * its segments. */
+uint32_t ese_log_lead(struct ese_log *log);
+uint64_t ese_log_oldest(const struct ese_log *log); /* what is before may be overwritten */
+/* Who is told of the log's writes from now on. */
+void ese_log_set_stream(struct ese_log *log, struct stream *stream);
 /* Where the next segment begins: a copy goes on from there. */
 uint64_t ese_log_next_segment(const struct ese_log *log);
 void ese_log_wait_room(struct ese_log *log, struct ese_log_waiter *waiter);

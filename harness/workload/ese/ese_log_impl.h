@@ -41,6 +41,7 @@ struct ese_log {
 	/* The write under way. */
 	struct io io;
 	struct iovec iov[2];
+	struct stream *stream; /* of the write under way */
 	bool writing, kicking;
 	uint64_t write_end;
 	uint64_t submitted_ns, failing_since_ns; /* 0: the last write succeeded */

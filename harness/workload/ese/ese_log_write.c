@@ -103,8 +103,9 @@ static void seal(struct ese_log *log, uint64_t from, uint64_t to)
 static void submit(struct ese_log *log)
 {
 	log->submitted_ns = loop_now_ns(log->config.loop);
-	if (log->config.stream)
-		stream_begin(log->config.stream, log->submitted_ns);
+	log->stream = log->config.stream;
+	if (log->stream)
+		stream_begin(log->stream, log->submitted_ns);
 	io_submit(log->config.area.layer, &log->io);
 }
 
@@ -170,8 +171,8 @@ static void write_ended(struct io *io)
 	uint64_t now_ns = loop_now_ns(log->config.loop), from = log->flushed;
 	uint64_t to = log->write_end;
 
-	if (log->config.stream)
-		stream_account(log->config.stream, log->submitted_ns, log->submitted_ns, now_ns,
+	if (log->stream)
+		stream_account(log->stream, log->submitted_ns, log->submitted_ns, now_ns,
 			       io->length_bytes, io->status);
 	if (io->status < 0) {
 		failed(log, io->status, now_ns);

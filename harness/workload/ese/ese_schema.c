@@ -204,8 +204,13 @@ static const struct cfg_field placement_fields[] = {
     {.key = "log",
      .type = CFG_STRING,
      .offset = AT(log),
-     .required = true,
-     .help = "the volume of its log: another, that may hold the logs of several databases"},
+     .help = "the volume of its log: another, that may hold the logs of several databases; "
+	     "behind the database unless given"},
+    {.key = "copy-of",
+     .type = CFG_STRING,
+     .offset = AT(copy_of),
+     .help = "the volume, on another host, of the database it is a passive copy of: its log is "
+	     "shipped (replication) and replayed here"},
 };
 #undef AT
 static const struct cfg_schema placement_schema = {
@@ -382,8 +387,8 @@ static const struct cfg_field fields[] = {
      .type = CFG_LIST,
      .offset = AT(placement),
      .sub = &placement_schema,
-     .help = "databases whose log is on another volume; default: every volume holds a database "
-	     "and its log"},
+     .help = "databases whose log is on another volume, and passive copies; default: every volume "
+	     "holds an active database and its log"},
     {.key = "tuning", .type = CFG_STRUCT, .offset = AT(tuning), .sub = &ese_tuning_schema},
     {.key = "warm-up", .type = CFG_STRUCT, .offset = AT(warm_up), .sub = &ese_warm_up_schema},
     {.key = "thresholds",
@@ -453,9 +458,41 @@ static void check_pairs(struct cfg *cfg, struct ese_config *config)
 			     "'log-files' must hold 1.25 times the checkpoint depth");
 }
 
+static const struct ese_placement_config *placed(const struct ese_config *config,
+						 const char *database)
+{
+	const struct ese_placement_config *places = config->placement.items;
+
+	for (size_t i = 0; i < config->placement.count; i++)
+		if (places[i].database && !strcmp(places[i].database, database))
+			return &places[i];
+	return NULL;
+}
+
+static void check_copy(struct cfg *cfg, const struct ese_config *config,
+		       const struct ese_placement_config *place)
+{
+	const struct ese_placement_config *of = placed(config, place->copy_of);
+
+	if (of && of->copy_of)
+		cfg_error_at(cfg, &place->copy_of,
+			     "volume %s holds a copy itself: name the active database",
+			     place->copy_of);
+	if (config->test == ESE_BACKUP || config->test == ESE_SOFT_RECOVERY)
+		cfg_error_at(cfg, &place->copy_of,
+			     "copies are for tests 'performance' and 'stress'");
+	if (config->replication == ESE_REPLICATE_NONE)
+		cfg_error_at(cfg, &place->copy_of,
+			     "a copy needs its log: set replication to file or block");
+}
+
 static void check_placement(struct cfg *cfg, const struct ese_config *config)
 {
 	const struct ese_placement_config *places = config->placement.items;
+
+	for (size_t i = 0; i < config->placement.count; i++)
+		if (places[i].copy_of)
+			check_copy(cfg, config, &places[i]);
 
 	for (size_t i = 0; i < config->placement.count; i++)
 		for (size_t k = 0; k < config->placement.count; k++)

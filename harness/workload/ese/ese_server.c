@@ -18,6 +18,11 @@ const char *const ese_stream_names[ESE_STREAMS] = {
     [ESE_DB_READ] = "db-read",	 [ESE_DB_WRITE] = "db-write", [ESE_LOG_WRITE] = "log-write",
     [ESE_BDM_READ] = "bdm-read", [ESE_LOG_READ] = "log-read",
 };
+const char *const ese_copy_stream_names[ESE_STREAMS] = {
+    [ESE_DB_READ] = "copy-read",	[ESE_DB_WRITE] = "copy-write",
+    [ESE_LOG_WRITE] = "copy-log-write", [ESE_BDM_READ] = "copy-bdm-read",
+    [ESE_LOG_READ] = "copy-log-read",
+};
 
 /* ---- attach and detach: all databases together ---- */
 
@@ -112,6 +117,8 @@ void ese_server_attach(struct ese_server *server, workload_fn done, void *arg)
 	for (unsigned i = 0; i < server->db_count; i++) {
 		struct ese_server_db *db = &server->dbs[i];
 
+		if (db->given_up)
+			continue;
 		server->steps++;
 		if (again)
 			ese_db_attach(db->db, attached, db);
@@ -212,6 +219,16 @@ static void file_closed(void *arg, uint64_t generation)
 	struct ese_server_db *db = arg;
 
 	ese_feed_closed(&db->feed, generation);
+	if (db->taps.file_closed)
+		db->taps.file_closed(db->taps.arg, generation);
+}
+
+static void written(void *arg, uint64_t lgpos, const void *segments, uint32_t bytes)
+{
+	struct ese_server_db *db = arg;
+
+	if (db->taps.written)
+		db->taps.written(db->taps.arg, lgpos, segments, bytes);
 }
 
 /* The database's own callbacks have another argument than the run's. */
@@ -254,14 +271,20 @@ static int open_database(struct ese_server *server, unsigned index, struct err *
 	struct ese_server_db *db = &server->dbs[index];
 	struct ese_db_config config;
 	struct ese_db_env db_env;
+	struct stream *streams;
+	const char *identity;
 
 	db->server = server;
 	db->place = server->setup.places[index];
 	snprintf(db->name, sizeof db->name, "%s", db->place.database->volume);
 	describe_database(server, &config);
 	config.name = db->name;
-	config.id = (uint32_t)rng_stream_of(db->place.database->volume);
-	config.seed = env->seed ^ rng_stream_of(db->place.database->volume);
+	/* A copy is the same database. */
+	identity = db->place.copy_of ? db->place.copy_of : db->place.database->volume;
+	config.id = (uint32_t)rng_stream_of(identity);
+	config.seed = env->seed ^ rng_stream_of(identity);
+	db->active = !db->place.copy_of;
+	streams = db->active ? db->place.streams : db->place.copy_streams;
 	db_env = (struct ese_db_env){
 	    .loop = server->loop,
 	    .seed = config.seed,
@@ -269,16 +292,18 @@ static int open_database(struct ese_server *server, unsigned index, struct err *
 	    .place = {db->place.database, db->place.log, db->place.log_base_bytes},
 	    .streams =
 		{
-		    .db_read = &db->place.streams[ESE_DB_READ],
-		    .db_write = &db->place.streams[ESE_DB_WRITE],
-		    .log_write = &db->place.streams[ESE_LOG_WRITE],
-		    .log_read = &db->place.streams[ESE_LOG_READ],
+		    .db_read = &streams[ESE_DB_READ],
+		    .db_write = &streams[ESE_DB_WRITE],
+		    .log_write = &streams[ESE_LOG_WRITE],
+		    .log_read = &streams[ESE_LOG_READ],
 		},
 	    .check = server->setup.check,
 	    .mismatch = mismatch,
 	    .file_closed = file_closed,
+	    .written = written,
 	    .arg = db,
 	};
+	ese_server_copies_open(db);
 	ese_bdm_open(&db->bdm, db);
 	ese_feed_open(&db->feed, db);
 	return ese_db_new(&db_env, &config, &db->db, err);
@@ -350,6 +375,7 @@ struct ese_server *ese_server_free(struct ese_server *server)
 			continue;
 		ese_bdm_stop(&db->bdm);
 		ese_feed_close(&db->feed);
+		ese_server_copies_close(db);
 		ese_db_free(db->db);
 	}
 	free(server->dbs);
@@ -370,7 +396,7 @@ const char *ese_server_host(const struct ese_server *server)
 
 double ese_server_target_iops(const struct ese_server *server)
 {
-	return server->setup.target_iops;
+	return server->setup.iops_per_database * ese_server_active_count(server);
 }
 
 unsigned ese_server_database_count(const struct ese_server *server)

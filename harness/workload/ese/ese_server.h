@@ -33,12 +33,16 @@ enum ese_stream {
 	ESE_STREAMS,
 };
 extern const char *const ese_stream_names[ESE_STREAMS];
+extern const char *const ese_copy_stream_names[ESE_STREAMS];
 
 /* Where a database is and what accounts its I/O. */
 struct ese_place {
 	const struct workload_device *database, *log; /* may be the same */
-	uint64_t log_base_bytes;		      /* of the log area on its volume */
-	struct stream *streams;			      /* ESE_STREAMS of them */
+	const char *copy_of; /* the volume of the active database it is a copy of; NULL: active */
+	bool copied;	     /* active, and there are copies (ese_dag.h) that get its log */
+	uint64_t log_base_bytes;     /* of the log area on its volume */
+	struct stream *streams;	     /* ESE_STREAMS of them */
+	struct stream *copy_streams; /* ... while it is a passive copy; NULL: never is */
 };
 
 struct ese_server_setup {
@@ -49,7 +53,7 @@ struct ese_server_setup {
 	unsigned number; /* among the servers of the run, from 1 */
 	const struct ese_place *places;
 	unsigned database_count;
-	double target_iops; /* of this server */
+	double iops_per_database; /* the target: of each active one */
 };
 
 /* Since the server was made. */
@@ -88,6 +92,26 @@ struct ese_db *ese_server_database(struct ese_server *server, unsigned index);
 const struct ese_place *ese_server_place(const struct ese_server *server, unsigned index);
 /* Transactions of one database that have ended. */
 uint64_t ese_server_transactions(const struct ese_server *server, unsigned index);
+
+/* A passive copy is attached, but gets no transactions; the target goes with the active ones. */
+bool ese_server_is_active(const struct ese_server *server, unsigned index);
+unsigned ese_server_active_count(const struct ese_server *server);
+void ese_server_set_active(struct ese_server *server, unsigned index, bool active);
+/* DONE when no transaction is under way on a database that is not active any more. */
+void ese_server_quiesce(struct ese_server *server, unsigned index, workload_fn done, void *arg);
+/* One database goes as by a crash, or comes (again), while the others are at work. */
+void ese_server_drop_database(struct ese_server *server, unsigned index, workload_fn done,
+			      void *arg);
+void ese_server_attach_database(struct ese_server *server, unsigned index, workload_fn done,
+				void *arg);
+bool ese_server_gave_up(const struct ese_server *server, unsigned index); /* dropped, not back */
+/* The log of an active database gets on: for its copies.  From ese_log's callbacks. */
+struct ese_log_taps {
+	void (*file_closed)(void *arg, uint64_t generation);
+	void (*written)(void *arg, uint64_t lgpos, const void *segments, uint32_t bytes);
+	void *arg;
+};
+void ese_server_tap_log(struct ese_server *server, unsigned index, const struct ese_log_taps *taps);
 
 /* "Database Cache Size" and its bounds, all databases together. */
 uint64_t ese_server_cache_used_bytes(const struct ese_server *server);

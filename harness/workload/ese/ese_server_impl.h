@@ -53,6 +53,16 @@ struct ese_server_db {
 	struct ese_bdm bdm;
 	struct ese_feed feed;
 	bool attached;
+	bool active;	   /* takes transactions */
+	unsigned ops;	   /* transactions under way */
+	workload_fn quiet; /* waits for the last of them */
+	void *quiet_arg;
+	struct ese_log_taps taps;
+	/* Dropped or attached alone. */
+	bool given_up; /* dropped: not attached again with the others */
+	workload_fn move_done;
+	void *move_arg;
+	struct loop_timer move_timer;
 };
 
 /* A session of the closed loop, or a transaction's place in the open loop. */
@@ -101,6 +111,12 @@ struct ese_server {
 
 /* One thing less under way. */
 void ese_server_unbusy(struct ese_server *server);
+/* ese_server_copies.c */
+struct stream *ese_server_streams(const struct ese_server_db *db); /* by its role now */
+void ese_server_copies_open(struct ese_server_db *db);
+void ese_server_copies_close(struct ese_server_db *db);
+/* A transaction on DB has ended: maybe the last that somebody waits for. */
+void ese_server_tell_quiet(struct ese_server_db *db);
 
 int ese_sessions_open(struct ese_server *server);
 void ese_sessions_close(struct ese_server *server);

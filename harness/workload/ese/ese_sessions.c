@@ -19,6 +19,7 @@
 #define IOS_PER_TRANSACTION 2.04 /* to begin with */
 #define PACE_NS		    (5 * NS_PER_S)
 #define PACE_IOS_MIN	    50
+#define IDLE_NS		    (100 * NS_PER_MS) /* all databases are passive copies */
 #define THINK_MIN_NS	    NS_PER_US
 
 /* Of few databases more may be in flight than of many. */
@@ -42,13 +43,31 @@ static enum ese_op_kind throw_kind(struct ese_server *server)
 }
 
 static void op_ended(struct ese_op *op, int status);
+static void rest(struct ese_session *session);
+
+/* In turn, but for passive copies; NULL: there are no others. */
+static struct ese_server_db *next_database(struct ese_server *server)
+{
+	for (unsigned i = 0; i < server->db_count; i++) {
+		struct ese_server_db *db = &server->dbs[server->next_db];
+
+		server->next_db = (server->next_db + 1) % server->db_count;
+		if (db->active)
+			return db;
+	}
+	return NULL;
+}
 
 static void submit(struct ese_session *session)
 {
 	struct ese_server *server = session->server;
-	struct ese_server_db *db = &server->dbs[server->next_db];
+	struct ese_server_db *db = next_database(server);
 
-	server->next_db = (server->next_db + 1) % server->db_count;
+	if (!db) { /* all are passive copies now */
+		rest(session);
+		return;
+	}
+	db->ops++;
 	session->db = db;
 	session->op = (struct ese_op){
 	    .kind = throw_kind(server),
@@ -94,7 +113,7 @@ static void pace(struct ese_server *server)
 {
 	uint64_t now_ns = loop_now_ns(server->loop), ios = 0;
 
-	if (now_ns - server->paced_ns < PACE_NS)
+	if (now_ns - server->paced_ns < PACE_NS || !ese_server_active_count(server))
 		return;
 	for (unsigned i = 0; i < server->db_count; i++) {
 		const struct ese_db_counters *counters = ese_db_counters(server->dbs[i].db);
@@ -107,7 +126,7 @@ static void pace(struct ese_server *server)
 	if (server->paced_ns && server->counts.transactions > server->paced_transactions) {
 		double each = (double)(ios - server->paced_ios) /
 			      (double)(server->counts.transactions - server->paced_transactions);
-		double wanted = server->setup.target_iops / each;
+		double wanted = ese_server_target_iops(server) / each;
 
 		/* Writes come later than what caused them: not at once, so that it does not swing.
 		 */
@@ -133,6 +152,10 @@ static void arrive(void *arg)
 
 	pace(server);
 	while (server->arrival_ns <= now_ns) {
+		if (!ese_server_active_count(server)) {
+			server->arrival_ns = now_ns + IDLE_NS;
+			break;
+		}
 		if (server->free_slots) {
 			take_slot(server);
 		} else {
@@ -152,7 +175,7 @@ static void give_slot(struct ese_session *session)
 
 	session->next = server->free_slots;
 	server->free_slots = session;
-	if (server->running && server->waiting) {
+	if (server->running && server->waiting && ese_server_active_count(server)) {
 		server->waiting--;
 		take_slot(server);
 	}
@@ -186,6 +209,19 @@ static void tell_full(struct ese_session *session)
 	env->failed(env->arg, server->why);
 }
 
+/* Its transaction is over. */
+static void rest(struct ese_session *session)
+{
+	struct ese_server *server = session->server;
+
+	if (server->config->loop == ESE_OPEN)
+		give_slot(session);
+	else if (server->running && session->index < server->session_count)
+		think(session);
+	else
+		session->alive = false;
+}
+
 static void op_ended(struct ese_op *op, int status)
 {
 	struct ese_session *session = op->owner;
@@ -194,12 +230,9 @@ static void op_ended(struct ese_op *op, int status)
 	count(session, status);
 	if (status == -ENOSPC)
 		tell_full(session);
-	if (server->config->loop == ESE_OPEN)
-		give_slot(session);
-	else if (server->running && session->index < server->session_count)
-		think(session);
-	else
-		session->alive = false;
+	session->db->ops--;
+	ese_server_tell_quiet(session->db);
+	rest(session);
 	ese_server_unbusy(server);
 }
 
@@ -268,7 +301,7 @@ int ese_sessions_open(struct ese_server *server)
 		server->sessions[i]->next = server->free_slots;
 		server->free_slots = server->sessions[i];
 	}
-	server->per_s = server->setup.target_iops / IOS_PER_TRANSACTION;
+	server->per_s = server->setup.iops_per_database * server->db_count / IOS_PER_TRANSACTION;
 	return r;
 }
 

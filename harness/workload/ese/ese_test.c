@@ -160,6 +160,11 @@ void ese_test_warmed(struct ese_test *test, int status)
 
 /* ---- the phases ---- */
 
+void ese_test_note(struct ese_test *test, const char *text)
+{
+	ese_testlog_add(test->log, NULL, "%s", text);
+}
+
 void ese_test_prepare(struct ese_test *test)
 {
 	ese_testlog_add(test->log, NULL, "Preparing for testing ...");

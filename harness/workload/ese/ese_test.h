@@ -37,6 +37,8 @@ struct ese_test *ese_test_free(struct ese_test *test);
 
 /* Before prepare attaches the databases: a line in the log. */
 void ese_test_prepare(struct ese_test *test);
+/* What happened beside the test, as a line of its log. */
+void ese_test_note(struct ese_test *test, const char *text);
 /* Starts the servers (none for a backup) and their first sessions. */
 void ese_test_start(struct ese_test *test);
 void ese_test_warm_up(struct ese_test *test, workload_fn done, void *arg);

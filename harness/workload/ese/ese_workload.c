@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "harness/workload/ese/ese_dag.h"
 #include "harness/workload/ese/ese_file.h"
 #include "harness/workload/ese/ese_test.h"
 #include "harness/workload/exchange_profile.h"
@@ -34,13 +35,20 @@ static const struct ese_placement_config *placement_of(const struct ese_config *
 	return NULL;
 }
 
+static bool log_elsewhere(const struct ese_config *config, const char *database)
+{
+	const struct ese_placement_config *place = placement_of(config, database);
+
+	return place && place->log;
+}
+
 static unsigned logs_on(const struct ese_config *config, const char *volume)
 {
 	const struct ese_placement_config *places = config->placement.items;
 	unsigned logs = 0;
 
 	for (size_t i = 0; i < config->placement.count; i++)
-		if (!strcmp(places[i].log, volume))
+		if (places[i].log && !strcmp(places[i].log, volume))
 			logs++;
 	return logs;
 }
@@ -58,7 +66,7 @@ static int check_size(const struct ese_config *config, const char *volume, uint6
 
 	if (!logs)
 		r = ese_layout_database(size_bytes, config->database_bytes, pages,
-					placement_of(config, volume) ? 0 : files, &layout, &why);
+					log_elsewhere(config, volume) ? 0 : files, &layout, &why);
 	for (unsigned i = 0; r == 0 && i < logs; i++, end = layout.end_bytes)
 		r = ese_layout_log(size_bytes, end, files, &layout, &why);
 	if (r < 0) {
@@ -113,7 +121,7 @@ static int place_log(struct ese_workload *ese, struct ese_place *place, struct e
 	struct ese_layout layout = {0};
 
 	place->log = place->database;
-	if (!told)
+	if (!told || !told->log)
 		return 0;
 	place->log = find_device(&ese->env, place->database->host, told->log);
 	if (!place->log) {
@@ -135,20 +143,58 @@ static int place_log(struct ese_workload *ese, struct ese_place *place, struct e
 
 /* ---- open ---- */
 
-static void open_streams(struct ese_workload *ese, struct ese_place *place)
+static struct stream *open_streams(struct ese_workload *ese, const struct ese_place *place,
+				   const char *const *names)
 {
-	place->streams = &ese->base.streams[ese->base.stream_count];
+	struct stream *streams = &ese->base.streams[ese->base.stream_count];
+
 	for (unsigned i = 0; i < ESE_STREAMS; i++) {
 		bool log = i == ESE_LOG_READ || i == ESE_LOG_WRITE;
 
-		place->streams[i] = (struct stream){
-		    .name = ese_stream_names[i],
+		streams[i] = (struct stream){
+		    .name = names[i],
 		    .host = place->database->host,
 		    .volume = log ? place->log->volume : place->database->volume,
 		    .write = i == ESE_DB_WRITE || i == ESE_LOG_WRITE,
 		};
 	}
 	ese->base.stream_count += ESE_STREAMS;
+	return streams;
+}
+
+static struct ese_place *place_of(struct ese_workload *ese, const char *database)
+{
+	for (unsigned i = 0; i < ese->database_count; i++)
+		if (!strcmp(ese->places[i].database->volume, database))
+			return &ese->places[i];
+	return NULL;
+}
+
+/* Both ends of a copy may be passive or active in turn. */
+static int join_copies(struct ese_workload *ese, struct err *err)
+{
+	for (unsigned i = 0; i < ese->database_count; i++) {
+		struct ese_place *copy = &ese->places[i], *active;
+
+		if (!copy->copy_of)
+			continue;
+		active = place_of(ese, copy->copy_of);
+		if (!active || active->copy_of ||
+		    !strcmp(active->database->host, copy->database->host)) {
+			err_hint(err, "workload.placement: copy-of names the volume of an active "
+				      "database on another host");
+			return err_set(err, -EINVAL, "%s cannot be a copy of %s",
+				       copy->database->volume, copy->copy_of);
+		}
+		active->copied = true;
+	}
+	for (unsigned i = 0; i < ese->database_count; i++) {
+		struct ese_place *place = &ese->places[i];
+
+		if (place->copied || place->copy_of)
+			place->copy_streams = open_streams(ese, place, ese_copy_stream_names);
+	}
+	return 0;
 }
 
 /* Databases in the order of the hosts, so that each server has its own together. */
@@ -159,7 +205,7 @@ static int make_places(struct ese_workload *ese, struct err *err)
 
 	ese->places = calloc(env->device_count, sizeof *ese->places);
 	ese->base.streams =
-	    calloc((size_t)env->device_count * ESE_STREAMS, sizeof *ese->base.streams);
+	    calloc((size_t)env->device_count * ESE_STREAMS * 2, sizeof *ese->base.streams);
 	ese->servers = calloc(env->device_count, sizeof(struct ese_server *));
 	if (!ese->places || !ese->base.streams || !ese->servers)
 		return err_set(err, -ENOMEM, "no memory for the workload");
@@ -172,9 +218,14 @@ static int make_places(struct ese_workload *ese, struct err *err)
 		r = place_log(ese, place, err);
 		if (r < 0)
 			break;
-		open_streams(ese, place);
+		if (placement_of(&ese->config, place->database->volume))
+			place->copy_of =
+			    placement_of(&ese->config, place->database->volume)->copy_of;
+		place->streams = open_streams(ese, place, ese_stream_names);
 		ese->database_count++;
 	}
+	if (r == 0)
+		r = join_copies(ese, err);
 	if (r == 0 && ese->database_count == 0)
 		r = err_set(err, -EINVAL, "every volume holds logs: there is no database");
 	return r;
@@ -188,6 +239,15 @@ static unsigned databases_of(const struct ese_workload *ese, unsigned first)
 	       !strcmp(ese->places[end].database->host, ese->places[first].database->host))
 		end++;
 	return end - first;
+}
+
+static unsigned active_databases(const struct ese_workload *ese)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < ese->database_count; i++)
+		count += !ese->places[i].copy_of;
+	return MAX_OF(count, 1);
 }
 
 static int make_servers(struct ese_workload *ese, struct err *err)
@@ -204,8 +264,8 @@ static int make_servers(struct ese_workload *ese, struct err *err)
 		    .number = ese->server_count + 1,
 		    .places = &ese->places[first],
 		    .database_count = count,
-		    .target_iops =
-			ese_config_target_iops(&ese->config) * count / ese->database_count,
+		    .iops_per_database =
+			ese_config_target_iops(&ese->config) / active_databases(ese),
 		};
 
 		r = ese_server_new(&setup, &ese->servers[ese->server_count], err);
@@ -251,6 +311,7 @@ static void free_ese(struct workload *workload)
 	struct ese_workload *ese = container_of(workload, struct ese_workload, base);
 
 	loop_timer_cancel(ese->env.loop, &ese->progress_timer);
+	ese_dag_free(ese->dag);
 	ese_test_free(ese->test);
 	for (unsigned i = 0; i < ese->server_count; i++)
 		ese_server_free(ese->servers[i]);
@@ -258,6 +319,27 @@ static void free_ese(struct workload *workload)
 	free(ese->places);
 	free(ese->base.streams);
 	free(ese);
+}
+
+static void copy_said(void *arg, const char *text)
+{
+	struct ese_workload *ese = arg;
+
+	ese_test_note(ese->test, text);
+}
+
+static int open_copies(struct ese_workload *ese)
+{
+	const struct ese_dag_setup setup = {
+	    .loop = ese->env.loop,
+	    .config = &ese->config,
+	    .servers = ese->servers,
+	    .server_count = ese->server_count,
+	    .said = copy_said,
+	    .arg = ese,
+	};
+
+	return ese_dag_new(&setup, &ese->dag);
 }
 
 static int open_parts(struct ese_workload *ese, struct err *err)
@@ -277,6 +359,8 @@ static int open_parts(struct ese_workload *ese, struct err *err)
 	setup.server_count = ese->server_count;
 	if (r == 0)
 		r = ese_test_new(&setup, &ese->test, err);
+	if (r == 0)
+		r = open_copies(ese);
 	return r;
 }
 
@@ -346,6 +430,8 @@ static void prepared(void *arg, int status)
 		return;
 	}
 	ese->phase_done = NULL;
+	if (status == 0)
+		ese_dag_start(ese->dag);
 	done(ese->phase_arg, status);
 }
 
@@ -378,7 +464,22 @@ static void window_ese(struct workload *workload, bool begins)
 
 static json_t *describe_ese(struct workload *workload)
 {
-	return ese_test_describe(container_of(workload, struct ese_workload, base)->test);
+	struct ese_workload *ese = container_of(workload, struct ese_workload, base);
+	json_t *json = ese_test_describe(ese->test);
+
+	if (json && ese->dag)
+		json_object_set_new(json, "copies", ese_dag_describe(ese->dag));
+	return json;
+}
+
+static int fault_ese(struct workload *workload, const struct workload_fault *fault, struct err *err)
+{
+	struct ese_dag *dag = container_of(workload, struct ese_workload, base)->dag;
+
+	if (fault->kind == WORKLOAD_COPY_RESEED)
+		return ese_dag_reseed(dag, fault->volume, fault->to, fault->bytes_per_s, err);
+	return ese_dag_activate(dag, fault->volume, fault->to, fault->failover,
+				fault->lost_files_max, err);
 }
 
 static void detached(void *arg, int status)
@@ -397,10 +498,17 @@ static void detached(void *arg, int status)
 	done(ese->phase_arg, ese->verify_status < 0 ? ese->verify_status : status);
 }
 
+static void copies_stopped(void *arg, int status)
+{
+	struct ese_workload *ese = arg;
+
+	with_servers(ese, ese_server_detach, detached, ese);
+}
+
 static void detach(struct ese_workload *ese)
 {
 	ese->phase = ESE_DETACHING;
-	with_servers(ese, ese_server_detach, detached, ese);
+	ese_dag_stop(ese->dag, copies_stopped, ese);
 }
 
 static void test_stopped(void *arg, int status)
@@ -479,4 +587,5 @@ const struct workload_ops ese_workload_ops = {
     .warm_up = warm_up_ese,
     .window = window_ese,
     .describe = describe_ese,
+    .fault = fault_ese,
 };

@@ -10,6 +10,7 @@
 #include "harness/workload/ese/ese_server.h"
 
 struct ese_test;
+struct ese_dag;
 
 struct ese_workload {
 	struct workload base;
@@ -19,6 +20,7 @@ struct ese_workload {
 	struct ese_server **servers;
 	unsigned server_count, database_count;
 	struct ese_test *test;
+	struct ese_dag *dag; /* NULL: there are no passive copies */
 	char summary[160];
 	struct loop_timer progress_timer;
 	/* Waiting for all servers. */

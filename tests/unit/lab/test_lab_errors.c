@@ -199,7 +199,9 @@ static const struct error_case run_cases[] = {
      "all-paths-down, "
      "session-reset, half-open, black-hole, path-hold, path-slow, digest-corruption, "
      "target-crash, alua-flip, chap-secret, drive-fail, drive-slow, drive-latent, "
-     "member-offline, controller-failover, link-down, battery-lost, scrub, random"},
+     "member-offline, controller-failover, link-down, battery-lost, scrub, "
+     "copy-activate, copy-reseed, random"},
+    {"faults.0={at: 1s, copy-reseed: {database: db1}}", "the workload has no copies of databases"},
     {"faults.0.for=0s", "'for' is 0s; it must be from 1ns to 720h"},
     {"faults.0={at: 1s, drive-fail: {member: m3, drive: 0}}",
      "the group has no member 'm3'; did you mean 'm1'?"},

@@ -95,6 +95,12 @@ static void nonsense_is_refused(void **state)
 	refused("{" ESE "checkpoint-depth: 100MB, log-files: 64}", "1.25 times");
 	refused("{" ESE "constants: {flush-start: 4%}}", "'flush-start' is above");
 	refused("{" ESE "placement: [{database: a, log: a}]}", "cannot hold a database and");
+	refused("{" ESE "placement: [{database: a, copy-of: b}, {database: b, copy-of: c}]}",
+		"volume b holds a copy itself");
+	refused("{" ESE "replication: none, placement: [{database: a, copy-of: b}]}",
+		"a copy needs its log");
+	refused("{" ESE "test: soft-recovery, placement: [{database: a, copy-of: b}]}",
+		"copies are for tests");
 	refused("{" ESE "placement: [{database: a, log: b}, {database: a, log: c}]}",
 		"database a is placed twice");
 }

@@ -87,6 +87,7 @@ static void submit(struct ese_feed *feed)
 	feed->iov = (struct iovec){feed->buf->data, bytes};
 	feed->io = (struct io){
 	    .op = IO_READ,
+	    .flags = db->server->config->content == ESE_NO_CONTENT ? IO_BLIND : 0,
 	    .offset_bytes = ese_log_offset(ese_db_log_area(db->db), lgpos_of(feed)),
 	    .length_bytes = bytes,
 	    .iov = &feed->iov,

@@ -123,6 +123,13 @@ static void disturb_reads(struct ese_pager *pager, const struct ese_page_io *wri
 	}
 }
 
+static unsigned flags_of(const struct ese_pager *pager, enum io_op op)
+{
+	if (op == IO_READ)
+		return pager->config.content ? 0 : IO_BLIND;
+	return pager->config.fua ? IO_FUA : 0;
+}
+
 static void submit(struct ese_page_io *pio, enum io_op op, void (*done)(struct io *io))
 {
 	struct ese_pager *pager = pio->pager;
@@ -131,7 +138,7 @@ static void submit(struct ese_page_io *pio, enum io_op op, void (*done)(struct i
 	pio->iov = (struct iovec){pio->buf ? pio->buf->data : pager->nothing, bytes};
 	pio->io = (struct io){
 	    .op = op,
-	    .flags = op == IO_WRITE && pager->config.fua ? IO_FUA : 0,
+	    .flags = flags_of(pager, op),
 	    .offset_bytes = pio->first * ESE_PAGE_BYTES,
 	    .length_bytes = bytes,
 	    .iov = &pio->iov,

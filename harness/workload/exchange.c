@@ -186,16 +186,16 @@ uint32_t exchange_run_length(struct rng *rng, double continuation, uint32_t max)
 
 /* ---- arrivals ---- */
 
-static uint64_t gap_from(const struct exchange_stream *stream, struct rng *gaps)
+/* The arrival after the one at AT_NS; what is paced evenly knows no course of a day. */
+static uint64_t next_from(const struct exchange_stream *stream, struct rng *gaps, uint64_t at_ns)
 {
-	if (stream->paced)
-		return (uint64_t)stream->mean_gap_ns;
-	return (uint64_t)rng_exponential(gaps, stream->mean_gap_ns);
-}
+	const struct exchange *exchange = stream->db->exchange;
 
-static uint64_t gap(struct exchange_stream *stream)
-{
-	return gap_from(stream, &stream->gaps);
+	if (stream->paced)
+		return at_ns + (uint64_t)stream->mean_gap_ns;
+	return exchange->started_ns +
+	       exchange_day_after(&exchange->day, at_ns - exchange->started_ns,
+				  (uint64_t)rng_exponential(gaps, stream->mean_gap_ns));
 }
 
 /* The arrivals that wait are the next ones of the stream's own random numbers. */
@@ -211,7 +211,7 @@ static void count_due_exchange(struct workload *workload, uint64_t now_ns)
 
 			if (!stream->stream || stream->driven)
 				continue;
-			for (; next_ns < now_ns; next_ns += gap_from(stream, &gaps))
+			for (; next_ns < now_ns; next_ns = next_from(stream, &gaps, next_ns))
 				stream->stream->due++;
 		}
 	}
@@ -235,7 +235,7 @@ static bool issue_due(struct exchange_stream *stream, struct loop *loop)
 			if (stream->blocked && stream->next_ns < now_ns)
 				stream->stream->backlog++;
 			stream->stream->due++;
-			stream->next_ns += gap(stream);
+			stream->next_ns = next_from(stream, &stream->gaps, stream->next_ns);
 		}
 		now_ns = loop_now_ns(loop);
 	}
@@ -374,6 +374,12 @@ static double rate_of(const struct exchange_rates *rates, enum exchange_kind kin
 	return of[kind];
 }
 
+/* Of a day as a whole. */
+static double mean_share(const struct exchange *exchange)
+{
+	return exchange_day_mean(&exchange->day, 0, exchange->day.length_ns);
+}
+
 static void open_stream(struct exchange_db *db, enum exchange_kind kind)
 {
 	struct exchange *exchange = db->exchange;
@@ -390,7 +396,7 @@ static void open_stream(struct exchange_db *db, enum exchange_kind kind)
 	    .host = db->device->host,
 	    .volume = db->device->volume,
 	    .write = kind == DB_WRITE || kind == LOG_WRITE,
-	    .planned_per_s = rate,
+	    .planned_per_s = kind == BDM_READ ? rate : rate * mean_share(exchange),
 	};
 	snprintf(name, sizeof name, "%s/%s/%s", db->device->host, db->device->volume,
 		 kind_names[kind]);
@@ -465,11 +471,12 @@ static int check_devices(const struct workload_env *env, struct err *err)
 static void plan(struct exchange *exchange)
 {
 	const struct exchange_rates *rates = &exchange->rates;
-	double count = exchange->db_count;
+	double count = exchange->db_count, mean = mean_share(exchange);
 
-	exchange->base.plan.transactional_iops = rates->transactional * count;
+	exchange->base.plan.transactional_iops = rates->transactional * count * mean;
 	exchange->base.plan.total_iops =
-	    (rates->transactional + rates->log_write + rates->bdm + rates->log_read) * count;
+	    ((rates->transactional + rates->log_write + rates->log_read) * mean + rates->bdm) *
+	    count;
 	snprintf(exchange->summary, sizeof exchange->summary,
 		 "%s: %u %s, %llu mailboxes x %.3f IOPS", rates->profile->name, exchange->db_count,
 		 exchange->db_count == 1 ? "database" : "databases",
@@ -493,6 +500,7 @@ static int open_exchange(const struct workload_env *env, const void *config,
 	exchange->config = *(const struct exchange_config *)config;
 	exchange->db_count = env->device_count;
 	exchange_rates(&exchange->config, exchange->db_count, &exchange->rates);
+	exchange_day_init(&exchange->day, &exchange->config.day);
 	r = allocate(exchange);
 	if (r < 0)
 		err_set(err, r, "no memory for %u databases", exchange->db_count);
@@ -522,6 +530,7 @@ static void start_exchange(struct workload *workload)
 	uint64_t now_ns = loop_now_ns(exchange->env.loop);
 
 	exchange->running = true;
+	exchange->started_ns = now_ns;
 	for (unsigned i = 0; i < exchange->db_count; i++)
 		for (unsigned k = 0; k < EXCHANGE_KINDS; k++) {
 			struct exchange_stream *stream = &exchange->dbs[i].streams[k];
@@ -530,9 +539,9 @@ static void start_exchange(struct workload *workload)
 				continue;
 			/* Even gaps begin anywhere within the first, so that databases spread. */
 			stream->next_ns =
-			    now_ns + (stream->paced ? (uint64_t)(rng_unit(&stream->gaps) *
-								 stream->mean_gap_ns)
-						    : gap(stream));
+			    stream->paced
+				? now_ns + (uint64_t)(rng_unit(&stream->gaps) * stream->mean_gap_ns)
+				: next_from(stream, &stream->gaps, now_ns);
 			loop_timer_set(exchange->env.loop, &stream->timer, stream->next_ns);
 		}
 }
@@ -559,6 +568,7 @@ const struct workload_ops exchange_workload_ops = {
     .engine = "streams",
     .help = "Exchange databases: reads, writes, logs, maintenance and log replication",
     .schema = &exchange_schema,
+    .configure = exchange_configure,
     .open = open_exchange,
     .prepare = exchange_prepare,
     .start = start_exchange,

@@ -100,6 +100,8 @@ struct exchange {
 	struct workload_env env;
 	struct exchange_config config;
 	struct exchange_rates rates;
+	struct exchange_day day;
+	uint64_t started_ns;
 	struct buf_pool *pool;
 	struct exchange_io *ios, *free_ios;
 	struct exchange_db *dbs;

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "harness/workload/ese/ese_config.h"
+#include "harness/workload/exchange_sizing.h"
 
 #define QNAP_MIX                                                                        \
 	.read_share = 0.643, .read_continuation = 0.0174, .write_continuation = 0.1108, \
@@ -66,6 +67,18 @@ static const struct cfg_field fields[] = {
      .min = 0.0001,
      .max = 1000,
      .help = "transactional IOPS a mailbox; default: the profile's"},
+    {.key = "messages",
+     .type = CFG_UINT,
+     .offset = AT(messages),
+     .min = EXCHANGE_MESSAGES_MIN,
+     .max = EXCHANGE_MESSAGES_MAX,
+     .help = "sent and received by a mailbox in a day (50 to 500): the IOPS follow from the "
+	     "profile"},
+    {.key = "day",
+     .type = CFG_STRUCT,
+     .offset = AT(day),
+     .sub = &exchange_day_schema,
+     .help = "the course of a day"},
     {.key = "copies",
      .type = CFG_UINT,
      .offset = AT(copies),
@@ -152,6 +165,27 @@ const struct exchange_profile *exchange_profile_of(int profile)
 	return &profiles[profile];
 }
 
+void exchange_configure(struct cfg *cfg, void *of)
+{
+	const struct exchange_config *config = of;
+
+	if (config->messages && config->iops_per_mailbox > 0)
+		cfg_error_at(cfg, &config->messages,
+			     "'messages' and 'iops-per-mailbox' say the same: give one of them");
+	exchange_day_check(cfg, &config->day, true);
+}
+
+double exchange_mailbox_iops(int profile, double given, uint64_t messages, double client)
+{
+	bool assumed;
+
+	if (given > 0)
+		return given * client;
+	if (messages)
+		return exchange_message_iops(profile, (double)messages, &assumed) * client;
+	return profiles[profile].iops_per_mailbox * client;
+}
+
 void exchange_rates(const struct exchange_config *config, unsigned databases,
 		    struct exchange_rates *ret_rates)
 {
@@ -161,7 +195,8 @@ void exchange_rates(const struct exchange_config *config, unsigned databases,
 	struct exchange_rates rates = {
 	    .profile = profile,
 	    .iops_per_mailbox =
-		config->iops_per_mailbox > 0 ? config->iops_per_mailbox : profile->iops_per_mailbox,
+		exchange_mailbox_iops(config->profile, config->iops_per_mailbox, config->messages,
+				      exchange_client_factor(&config->day)),
 	    .copies = config->copies ? (unsigned)config->copies : profile->copies,
 	    .bdm = config->bdm ? config->bdm_per_s : 0,
 	    .log_continuation = 1 - 1 / segments,

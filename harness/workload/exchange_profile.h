@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "harness/workload/exchange_day.h"
 #include "harness/workload/workload.h"
 
 #define EXCHANGE_PAGE_BYTES	(32 * KIB)
@@ -35,6 +36,8 @@ struct exchange_config {
 	int profile;
 	uint64_t mailboxes;
 	double iops_per_mailbox; /* 0: the profile's */
+	uint64_t messages;	 /* a day, instead of it; 0: not given */
+	struct exchange_day_config day;
 	uint64_t copies;	 /* 0: the profile's */
 	uint64_t database_bytes; /* per volume; 0: what the log leaves */
 	uint64_t log_bytes;
@@ -70,11 +73,15 @@ struct exchange_rates {
 };
 
 extern const struct cfg_schema exchange_schema;
+/* Checks what the schema alone cannot. */
+void exchange_configure(struct cfg *cfg, void *of);
 extern const char *const exchange_engine_names[]; /* the first is the default */
 extern const char *const exchange_profile_names[];
 const struct exchange_profile *exchange_profile_of(int profile);
 extern const struct workload_ops exchange_workload_ops;
 
+/* IOPS of a mailbox in the busiest hour: GIVEN, or those of MESSAGES, or the profile's. */
+double exchange_mailbox_iops(int profile, double given, uint64_t messages, double client);
 void exchange_rates(const struct exchange_config *config, unsigned databases,
 		    struct exchange_rates *ret_rates);
 

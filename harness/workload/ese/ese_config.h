@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "harness/workload/exchange_day.h"
 
 enum { ESE_SESSIONS_MAX = 10000 }; /* of a host */
 
@@ -79,10 +80,12 @@ struct ese_config {
 	int profile;
 	uint64_t mailboxes;
 	double iops_per_mailbox; /* 0: the profile's */
-	uint64_t copies;	 /* 0: the profile's */
-	int loop;		 /* enum ese_loop_kind */
-	const char *sessions;	 /* a number or "auto" */
-	uint64_t session_count;	 /* of it; 0: auto */
+	uint64_t messages;	 /* a day, instead of it; 0: not given */
+	struct exchange_day_config day;
+	uint64_t copies;	/* 0: the profile's */
+	int loop;		/* enum ese_loop_kind */
+	const char *sessions;	/* a number or "auto" */
+	uint64_t session_count; /* of it; 0: auto */
 	uint64_t think_ns;
 	struct ese_mix_config mix;
 	double lazy_commits;

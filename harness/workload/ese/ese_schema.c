@@ -10,6 +10,7 @@
 #include "harness/workload/ese/ese_config.h"
 #include "harness/workload/ese/ese_constants.h"
 #include "harness/workload/exchange_profile.h"
+#include "harness/workload/exchange_sizing.h"
 
 /* Which of the ring's files hold what is not in the database yet: the checkpoint's depth, at most
  * 1.25 times it, and as much again for a writer that has to catch up. */
@@ -253,6 +254,18 @@ static const struct cfg_field fields[] = {
      .min = 0.0001,
      .max = 1000,
      .help = "transactional IOPS a mailbox; default: the profile's"},
+    {.key = "messages",
+     .type = CFG_UINT,
+     .offset = AT(messages),
+     .min = EXCHANGE_MESSAGES_MIN,
+     .max = EXCHANGE_MESSAGES_MAX,
+     .help = "sent and received by a mailbox in a day (50 to 500): the IOPS follow from the "
+	     "profile"},
+    {.key = "day",
+     .type = CFG_STRUCT,
+     .offset = AT(day),
+     .sub = &exchange_day_schema,
+     .help = "the course of a day, of an open loop"},
     {.key = "copies",
      .type = CFG_UINT,
      .offset = AT(copies),
@@ -513,8 +526,9 @@ static void supply(struct ese_config *config)
 {
 	const struct exchange_profile *profile = exchange_profile_of(config->profile);
 
-	if (!(config->iops_per_mailbox > 0))
-		config->iops_per_mailbox = profile->iops_per_mailbox;
+	config->iops_per_mailbox =
+	    exchange_mailbox_iops(config->profile, config->iops_per_mailbox, config->messages,
+				  exchange_client_factor(&config->day));
 	if (!config->copies)
 		config->copies = profile->copies;
 	if (!config->checkpoint_bytes)
@@ -586,6 +600,10 @@ void ese_configure(struct cfg *cfg, void *opaque)
 	struct ese_config *config = opaque;
 
 	configure_sessions(cfg, config);
+	if (config->messages && config->iops_per_mailbox > 0)
+		cfg_error_at(cfg, &config->messages,
+			     "'messages' and 'iops-per-mailbox' say the same: give one of them");
+	exchange_day_check(cfg, &config->day, config->loop == ESE_OPEN);
 	supply(config);
 	supply_constants(cfg, &config->constants);
 	check_pairs(cfg, config);

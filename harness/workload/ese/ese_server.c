@@ -394,6 +394,14 @@ const char *ese_server_host(const struct ese_server *server)
 	return server->setup.host;
 }
 
+double ese_server_day_share(const struct ese_server *server, uint64_t from_ns, uint64_t to_ns)
+{
+	if (server->day.flat || from_ns < server->day_start_ns)
+		return 1;
+	return exchange_day_mean(&server->day, from_ns - server->day_start_ns,
+				 to_ns - server->day_start_ns);
+}
+
 double ese_server_target_iops(const struct ese_server *server)
 {
 	return server->setup.iops_per_database * ese_server_active_count(server);

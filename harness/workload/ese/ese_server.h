@@ -86,6 +86,9 @@ void ese_server_set_sessions(struct ese_server *server, unsigned count);
 unsigned ese_server_sessions(const struct ese_server *server);
 
 const char *ese_server_host(const struct ese_server *server);
+/* The mean share of the full rate between two instants of the loop, by the course of the day; 1
+ * without one. */
+double ese_server_day_share(const struct ese_server *server, uint64_t from_ns, uint64_t to_ns);
 double ese_server_target_iops(const struct ese_server *server);
 unsigned ese_server_database_count(const struct ese_server *server);
 struct ese_db *ese_server_database(struct ese_server *server, unsigned index);

@@ -96,7 +96,9 @@ struct ese_server {
 	struct ese_session *free_slots;
 	struct loop_timer arrival;
 	uint64_t arrival_ns, waiting;
-	double per_s; /* transactions */
+	struct exchange_day day;
+	uint64_t day_start_ns; /* when the load began */
+	double per_s;	       /* transactions */
 	uint64_t paced_ns, paced_transactions, paced_ios;
 	/* Waiting for all databases, or for what is busy. */
 	unsigned steps;

@@ -145,6 +145,15 @@ static void take_slot(struct ese_server *server)
 	submit(session);
 }
 
+static uint64_t next_arrival(struct ese_server *server)
+{
+	double gap_ns = rng_exponential(&server->dice, (double)NS_PER_S / server->per_s);
+
+	return server->day_start_ns + exchange_day_after(&server->day,
+							 server->arrival_ns - server->day_start_ns,
+							 (uint64_t)gap_ns + 1);
+}
+
 static void arrive(void *arg)
 {
 	struct ese_server *server = arg;
@@ -162,8 +171,7 @@ static void arrive(void *arg)
 			server->counts.late++;
 			server->waiting++;
 		}
-		server->arrival_ns +=
-		    (uint64_t)rng_exponential(&server->dice, (double)NS_PER_S / server->per_s) + 1;
+		server->arrival_ns = next_arrival(server);
 	}
 	loop_timer_set(server->loop, &server->arrival, server->arrival_ns);
 }
@@ -294,6 +302,7 @@ int ese_sessions_open(struct ese_server *server)
 
 	rng_init(&server->dice, server->setup.env->seed, rng_stream_of(server->setup.host));
 	loop_timer_init(&server->arrival, arrive, server);
+	exchange_day_init(&server->day, &server->config->day);
 	if (server->config->loop != ESE_OPEN)
 		return 0;
 	r = make_sessions(server, slots(server));
@@ -318,7 +327,7 @@ void ese_sessions_close(struct ese_server *server)
 void ese_sessions_start(struct ese_server *server)
 {
 	if (server->config->loop == ESE_OPEN) {
-		server->arrival_ns = loop_now_ns(server->loop);
+		server->arrival_ns = server->day_start_ns = loop_now_ns(server->loop);
 		server->paced_ns = 0;
 		loop_timer_set(server->loop, &server->arrival, server->arrival_ns);
 	} else {

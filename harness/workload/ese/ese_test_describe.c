@@ -319,6 +319,13 @@ static json_t *describe_server(const struct ese_test_server *server)
 		json_object_set_new(json, "sessions", json_integer(0));
 	if (test->setup.workload->plan.transactional_iops <= 0)
 		json_object_set_new(json, "target_iops", json_real(0));
+	else
+		/* What the day has asked for in the window. */
+		json_object_set_new(
+		    json, "target_iops",
+		    json_real(ese_server_target_iops(server->server) *
+			      ese_server_day_share(server->server, test->window_begin_ns,
+						   test->window_end_ns)));
 	json_object_set_new(json, "achieved_iops",
 			    json_real(window_s > 0 ? (double)server->ios / window_s : 0));
 	json_object_set_new(

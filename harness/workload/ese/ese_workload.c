@@ -279,11 +279,14 @@ static int make_servers(struct ese_workload *ese, struct err *err)
 static void plan(struct ese_workload *ese)
 {
 	const struct ese_config *config = &ese->config;
+	struct exchange_day day;
 
+	exchange_day_init(&day, &config->day);
 	/* What is beside the transactional I/O follows from it and is not planned; tests that end
 	 * themselves have no target. */
 	if (!ese->base.ends_itself)
-		ese->base.plan.transactional_iops = ese_config_target_iops(config);
+		ese->base.plan.transactional_iops =
+		    ese_config_target_iops(config) * exchange_day_mean(&day, 0, day.length_ns);
 	ese->base.plan.total_iops = ese->base.plan.transactional_iops;
 	snprintf(ese->summary, sizeof ese->summary,
 		 "%s: %u %s on %u %s, %llu mailboxes x %.3f IOPS, engine ese",

@@ -48,6 +48,7 @@
  *                    "records", "pages_read", "pages_written"},
  *       "checksum": {"pages", "bad", "not_readable",               -- may be absent
  *                    "seconds", "bytes_per_s"}
+ *       "log_checksum": {"files", "segments", "good": bool}        -- may be absent
  *     }],
  *     "host_counters": [{"name": "% Processor Time", "average", "minimum", "maximum"}]
  *   }],

@@ -329,6 +329,42 @@ static void judge_checksum(struct record *record)
 		    real_of(checksum, "pages"), bad, unread);
 }
 
+static void judge_logs(struct record *record)
+{
+	const json_t *server, *database;
+	double files = 0, segments = 0;
+	char damaged[200] = "";
+	unsigned checked = 0, bad = 0;
+	size_t s, d;
+
+	json_array_foreach(json_object_get(record->exchange, "servers"), s, server)
+	{
+		json_array_foreach(json_object_get(server, "databases"), d, database)
+		{
+			const json_t *log = json_object_get(database, "log_checksum");
+
+			if (!log)
+				continue;
+			checked++;
+			files += real_of(log, "files");
+			segments += real_of(log, "segments");
+			if (json_is_true(json_object_get(log, "good")))
+				continue;
+			if (!bad++)
+				snprintf(damaged, sizeof damaged,
+					 "; the first of them is that of %s/%s",
+					 text_of(server, "host"), text_of(database, "volume"));
+		}
+	}
+	if (checked)
+		verdict_add(record, verdict_pass_if(!bad), "log-checksum",
+			    json_pack("{s:i, s:i, s:f, s:f}", "logs", (int)checked, "damaged",
+				      (int)bad, "files", files, "segments", segments),
+			    "%.0f segments in %.0f log files of %u databases were verified, %u "
+			    "logs are damaged%s",
+			    segments, files, checked, bad, damaged);
+}
+
 /* ---- all of it ---- */
 
 static void judge_load(const struct lab *lab, struct record *record)
@@ -360,4 +396,5 @@ void jetstress_judge(const struct lab *lab, struct record *record)
 	else
 		judge_load(lab, record);
 	judge_checksum(record);
+	judge_logs(record);
 }

@@ -77,7 +77,7 @@ assert abs(server["databases"][0]["transactions"] - server["databases"][1]["tran
 assert test["warm_up"]["met"] and test["warm_up"]["cache_bytes"] >= 0.9 * 24 * 2**20, test["warm_up"]
 assert test["checksum"]["pages"] > 100 and test["checksum"]["bad"] == 0, test["checksum"]
 assert all(id in ids for id in ("achieved-iops", "page-fault-stalls", "db-read-latency mbx1/db1",
-    "db-read-maximum mbx1/db2", "log-write-maximum mbx1/db1", "checksum")), ids
+    "db-read-maximum mbx1/db2", "log-write-maximum mbx1/db1", "checksum", "log-checksum")), ids
 assert any(line.startswith("JetInterop batch transaction stats: ") for line in log), log
 names = [counter["name"] for counter in server["host_counters"]]
 assert names == ["Database Page Fault Stalls/sec"], names'

@@ -112,10 +112,59 @@ static void tests_can_be_broken_off(void **state)
 		break_off(seed);
 }
 
+static bool damaged;
+
+/* Flips a bit of the log on its way, once. */
+static uint64_t damaging_ns(struct rig *rig, const struct io *io, bool log)
+{
+	if (log && io->op == IO_WRITE && io->offset_bytes >= 2 * MIB && !damaged) {
+		((uint8_t *)io->iov[0].iov_base)[100] ^= 4;
+		damaged = true;
+	}
+	return NS_PER_MS;
+}
+
+static void damaged_log_files_are_found(void **state)
+{
+	struct call stopped = {0}, verified = {0};
+	struct rig_setup setup = {
+	    .config = SMALL "performance, loop: open",
+	    .databases = 2,
+	    .database_bytes = 16 * MIB,
+	    .seed = 5,
+	    .content = true,
+	    .latency_ns = damaging_ns,
+	};
+	struct rig *rig = rig_new(&setup);
+	json_t *exchange, *databases;
+	unsigned bad = 0;
+
+	rig_run(rig, 60);
+	assert_true(damaged);
+	ese_workload_ops.stop(rig->workload, came, &stopped);
+	await(rig, &stopped, 5, "stop");
+	ese_workload_ops.verify(rig->workload, came, &verified);
+	await(rig, &verified, 5, "verify");
+	assert_int_equal(verified.status, 0);
+	exchange = ese_workload_ops.describe(rig->workload);
+	databases =
+	    json_object_get(json_array_get(json_object_get(exchange, "servers"), 0), "databases");
+	for (size_t i = 0; i < 2; i++) {
+		const json_t *log = json_object_get(json_array_get(databases, i), "log_checksum");
+
+		assert_true(json_number_value(json_object_get(log, "files")) > 2);
+		bad += !json_is_true(json_object_get(log, "good"));
+	}
+	assert_int_equal(bad, 1);
+	json_decref(exchange);
+	rig_free(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(tests_can_be_broken_off),
+	    cmocka_unit_test(damaged_log_files_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/workload/ese/ese_log_read.h"
 #include "harness/workload/ese/ese_test_impl.h"
 
 /* ---- new and free ---- */
@@ -111,6 +112,12 @@ int ese_test_new(const struct ese_test_setup *setup, struct ese_test **ret_test,
 	return 0;
 }
 
+static void free_database(struct ese_test_db *db)
+{
+	ese_checksum_free(db->scan);
+	ese_log_reader_free(db->log_reader);
+}
+
 struct ese_test *ese_test_free(struct ese_test *test)
 {
 	if (!test)
@@ -122,7 +129,7 @@ struct ese_test *ese_test_free(struct ese_test *test)
 		json_decref(test->servers[s].described);
 	}
 	for (unsigned i = 0; test->dbs && i < test->db_count; i++)
-		ese_checksum_free(test->dbs[i].scan);
+		free_database(&test->dbs[i]);
 	ese_testlog_free(test->log);
 	free(test->servers);
 	free(test->dbs);
@@ -279,6 +286,8 @@ void ese_test_stop(struct ese_test *test, workload_fn done, void *arg)
 	/* A pass is broken off, recovery and servers that stop already are awaited. */
 	if (phase == ESE_TEST_SCANNING)
 		ese_test_scan_stop(test);
+	else if (phase == ESE_TEST_READING_LOGS)
+		ese_test_check_logs_stop(test);
 	else if (phase != ESE_TEST_RECOVERING && phase != ESE_TEST_STOPPING)
 		stop_servers(test);
 }
@@ -287,14 +296,23 @@ void ese_test_stop(struct ese_test *test, workload_fn done, void *arg)
  *
  * Pages that are bad or cannot be read make a verdict, not an error of the pass. */
 
-static void checked(void *arg, int status)
+static void logs_checked(void *arg, int status)
 {
 	struct ese_test *test = arg;
-	struct workload_check *check = &test->setup.workload->check;
 	workload_fn done = test->done;
 	bool stopped = test->stop_wanted;
 
 	test->done = NULL;
+	if (stopped)
+		ese_test_settled(test);
+	done(test->arg, stopped ? -ECANCELED : status);
+}
+
+static void checked(void *arg, int status)
+{
+	struct ese_test *test = arg;
+	struct workload_check *check = &test->setup.workload->check;
+
 	for (unsigned i = 0; i < test->db_count; i++) {
 		const struct ese_checksum_result *result = &test->dbs[i].check;
 
@@ -306,9 +324,10 @@ static void checked(void *arg, int status)
 	/* Earlier runs have written as well. */
 	check->pages_written =
 	    MAX_OF(check->pages_written, check->pages_read_back + check->pages_not_readable);
-	if (stopped)
-		ese_test_settled(test);
-	done(test->arg, stopped ? -ECANCELED : status);
+	if (test->stop_wanted || status < 0)
+		logs_checked(test, status);
+	else
+		ese_test_check_logs(test, logs_checked, test);
 }
 
 void ese_test_verify(struct ese_test *test, workload_fn done, void *arg)

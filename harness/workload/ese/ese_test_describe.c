@@ -275,6 +275,12 @@ static json_t *backup(const struct ese_checksum_result *result)
 			 (json_int_t)result->unreadable);
 }
 
+static json_t *log_checksum(const struct ese_test_log_check *check)
+{
+	return json_pack("{s:f, s:I, s:b}", "files", check->files, "segments",
+			 (json_int_t)check->segments, "good", check->good);
+}
+
 static void add_to_database(const struct ese_test_db *db, json_t *to)
 {
 	json_object_set_new(to, "name", json_string(db->name));
@@ -285,6 +291,8 @@ static void add_to_database(const struct ese_test_db *db, json_t *to)
 		json_object_set_new(to, "recovery", recovery(db));
 	if (db->checked)
 		json_object_set_new(to, "checksum", checksum(&db->check));
+	if (db->log_check.done)
+		json_object_set_new(to, "log_checksum", log_checksum(&db->log_check));
 }
 
 static json_t *counters_of(const struct ese_test_server *server, double window_s)

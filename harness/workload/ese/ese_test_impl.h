@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Inside of a test: ese_test.c (its phases), ese_test_tune.c (warm-up and tuning), ese_test_scan.c
- * (backup and checksum), ese_test_recover.c (soft recovery), ese_test_window.c (what is counted in
- * the window), ese_test_describe.c (log lines and record->exchange).
+ * (backup and checksum), ese_test_logs.c (checksum of the log files), ese_test_recover.c (soft
+ * recovery), ese_test_window.c (what is counted in the window), ese_test_describe.c (log lines and
+ * record->exchange).
  */
 #ifndef SANLAB_HARNESS_WORKLOAD_ESE_TEST_IMPL_H
 #define SANLAB_HARNESS_WORKLOAD_ESE_TEST_IMPL_H
@@ -22,6 +23,16 @@ enum {
 #define ESE_TUNE_LOG_NS (5 * NS_PER_S)
 #define ESE_STRESS_NS	(6 * 3600 * NS_PER_S) /* a longer performance test is a stress test */
 
+/* What became of the newest log files. */
+struct ese_test_log_check {
+	bool done, good;
+	double files;
+	uint64_t segments, tip, end_lgpos;
+	int status;
+};
+
+struct ese_log_reader;
+
 struct ese_test_db {
 	struct ese_test_server *server;
 	struct ese_db *db;
@@ -36,6 +47,8 @@ struct ese_test_db {
 	struct ese_checksum *scan;
 	struct ese_checksum_result backup, check;
 	bool backed_up, checked;
+	struct ese_log_reader *log_reader;
+	struct ese_test_log_check log_check;
 	/* Soft recovery. */
 	uint64_t log_from; /* lgpos when the checkpoint was held back */
 	uint64_t pages_read, pages_written;
@@ -68,6 +81,7 @@ enum ese_test_phase {
 	ESE_TEST_LOGGING, /* soft recovery: until there are enough log files */
 	ESE_TEST_READY,
 	ESE_TEST_SCANNING,
+	ESE_TEST_READING_LOGS,
 	ESE_TEST_RECOVERING,
 	ESE_TEST_STOPPING,
 };
@@ -136,6 +150,10 @@ void ese_test_tune_due(struct ese_test *test);
 void ese_test_scan(struct ese_test *test, bool backup, workload_fn done, void *arg);
 void ese_test_scan_due(struct ese_test *test);
 void ese_test_scan_stop(struct ese_test *test);
+
+/* ese_test_logs.c: as above. */
+void ese_test_check_logs(struct ese_test *test, workload_fn done, void *arg);
+void ese_test_check_logs_stop(struct ese_test *test);
 
 /* ese_test_recover.c */
 void ese_test_make_logs(struct ese_test *test);

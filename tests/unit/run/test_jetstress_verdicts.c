@@ -297,6 +297,21 @@ static void bad_pages_fail_any_test(void **state)
 	}
 }
 
+static void damaged_logs_fail_any_test(void **state)
+{
+	for (unsigned bad = 0; bad < 2; bad++) {
+		struct record *record = good_record("stress");
+		json_t *database =
+		    json_array_get(json_object_get(server_of(record), "databases"), 0);
+
+		set(database, "volume", json_string("db7"));
+		set(database, "log_checksum",
+		    json_pack("{s:f, s:i, s:b}", "files", 12.0, "segments", 3072, "good", !bad));
+		assert_judged(record, "log-checksum", bad ? VERDICT_FAIL : VERDICT_PASS,
+			      bad ? "that of mbx1/db7" : "3072 segments in 12 log files");
+	}
+}
+
 static void backups_must_read_everything(void **state)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -354,6 +369,7 @@ int main(void)
 	    cmocka_unit_test(failed_tuning_says_why),
 	    cmocka_unit_test(prerequisites_must_be_met),
 	    cmocka_unit_test(bad_pages_fail_any_test),
+	    cmocka_unit_test(damaged_logs_fail_any_test),
 	    cmocka_unit_test(backups_must_read_everything),
 	    cmocka_unit_test(recoveries_must_replay_something),
 	};

@@ -72,6 +72,9 @@ static void judge_lateness(const struct lab *lab, struct record *record)
 		    "lateness", json_deep_copy(lateness),
 		    "99 %% of the I/Os were sent at most %s late, all at most %s (limit %s)", p99,
 		    max, limit);
+	if (!count_of(record->replay, "trace_ns"))
+		verdict_hint(record, "the trace has no times (a fio iolog of version 2 without "
+				     "`wait`?), so all was due at once: mode: afap");
 	verdict_hint(record, "streams with a backlog waited for queue-depth; else this machine was "
 			     "too busy to send them in time");
 }

@@ -258,11 +258,13 @@ static int open_file(struct recorder *recorder, const char *file, struct err *er
 	size_t length = strlen(file);
 	int r = 0;
 
-	recorder->fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	/* A pipe that nobody reads is refused, not waited for. */
+	recorder->fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
 	if (recorder->fd < 0) {
 		r = -errno;
 		return err_set(err, r, "cannot record into '%.200s': %s", file, strerror(-r));
 	}
+	fcntl(recorder->fd, F_SETFL, 0);
 	if (length > 3 && strcmp(file + length - 3, ".gz") == 0) {
 		recorder->gz = gzdopen(recorder->fd, "wb1");
 		if (!recorder->gz)

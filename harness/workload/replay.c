@@ -25,14 +25,39 @@ static void fail(struct replay *replay, const char *why)
 	replay->env.failed(replay->env.arg, why);
 }
 
+/* All of a pass was left out: another would be no better. */
+static void fail_unused(struct replay *replay)
+{
+	const struct trace_names *names = trace_set_names(replay->trace);
+	char why[400];
+	size_t used;
+
+	if (!names->count) {
+		fail(replay, "the trace holds no I/O");
+		return;
+	}
+	used = (size_t)snprintf(
+	    why, sizeof why,
+	    "no I/O of the trace is replayed: %llu of devices that `map` does not "
+	    "name, %llu beyond the end; its devices are",
+	    (unsigned long long)replay->unmapped, (unsigned long long)replay->beyond);
+	for (unsigned i = 0; i < names->count && used < sizeof why - 1; i++)
+		used += (size_t)snprintf(why + used, sizeof why - used, "%s %.60s", i ? "," : "",
+					 names->name[i]);
+	fail(replay, why);
+}
+
 /* The trace is at its end; true: it begins again. */
 static bool again(struct replay *replay)
 {
 	struct err err = {0};
 
 	replay->passes++;
-	if ((replay->config.loops && replay->passes >= replay->config.loops) ||
-	    replay->pass_records == 0) {
+	if (replay->pass_used == 0) {
+		fail_unused(replay);
+		return false;
+	}
+	if (replay->config.loops && replay->passes >= replay->config.loops) {
 		replay->exhausted = true;
 		return false;
 	}
@@ -41,7 +66,7 @@ static bool again(struct replay *replay)
 		return false;
 	}
 	replay_pace_again(replay);
-	replay->pass_records = 0;
+	replay->pass_records = replay->pass_used = 0;
 	return true;
 }
 
@@ -71,6 +96,7 @@ static bool use(struct replay *replay, const struct trace_record *record)
 	}
 	if (r <= 0)
 		return false;
+	replay->pass_used++;
 	region->ios++;
 	region->bytes += record->length_bytes;
 	return true;

@@ -148,16 +148,28 @@ static void check_keys(struct cfg *cfg, struct replay_config *config)
 		cfg_error_at(cfg, &config->whole, "'whole' with loops: 0 would never end");
 }
 
+static void check_to(struct cfg *cfg, struct replay_map_config *row)
+{
+	const char *const *to = row->to.items;
+
+	if (row->to.count == 0)
+		cfg_error_at(cfg, &row->to, "'to' names no volume");
+	if (row->to.count > REPLAY_VOLUMES_MAX) {
+		cfg_error_at(cfg, &row->to, "'to' names more than %d volumes", REPLAY_VOLUMES_MAX);
+		return;
+	}
+	for (size_t i = 0; i < row->to.count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(to[i], to[k]) == 0)
+				cfg_error_at(cfg, &row->to, "'to' names '%.60s' twice", to[i]);
+}
+
 static void check_map(struct cfg *cfg, struct replay_config *config)
 {
 	struct replay_map_config *rows = config->map.items;
 
 	for (size_t i = 0; i < config->map.count; i++) {
-		if (rows[i].to.count == 0)
-			cfg_error_at(cfg, &rows[i].to, "'to' names no volume");
-		if (rows[i].to.count > REPLAY_VOLUMES_MAX)
-			cfg_error_at(cfg, &rows[i].to, "'to' names more than %d volumes",
-				     REPLAY_VOLUMES_MAX);
+		check_to(cfg, &rows[i]);
 		if (rows[i].stripe_bytes % 4096)
 			cfg_error_at(cfg, &rows[i].stripe_bytes, "'stripe' is no multiple of 4KiB");
 		if (rows[i].offset_bytes % 4096)

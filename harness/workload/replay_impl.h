@@ -112,7 +112,8 @@ struct replay {
 	bool running, stopping, pumping, exhausted, ended, waited;
 
 	/* told at the end */
-	uint64_t passes, pass_records, sent, unmapped, beyond, no_trims, wrapped, rounded, part_ios;
+	uint64_t passes, pass_records, pass_used, sent, unmapped, beyond, no_trims, wrapped,
+	    rounded, part_ios;
 	uint64_t reads_checked, reads_unchecked, late;
 	struct hist lateness;
 

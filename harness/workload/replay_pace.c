@@ -138,7 +138,7 @@ void replay_pace_again(struct replay *replay)
 	uint64_t length_ns = pace->last_ns - pace->shift_ns;
 	uint64_t gap_ns = replay->pass_records > 1 ? length_ns / (replay->pass_records - 1) : 0;
 
-	/* One mean gap between the last I/O and the first of the next pass; never none, or a trace
-	 * of one instant would come for ever at that instant. */
-	pace->shift_ns = pace->last_ns + MAX_OF(gap_ns, NS_PER_US);
+	/* One mean gap between the last I/O and the first of the next pass; a trace of one instant
+	 * has none, and would come for ever at that instant. */
+	pace->shift_ns = pace->last_ns + (length_ns ? MAX_OF(gap_ns, 1U) : NS_PER_MS);
 }

@@ -370,6 +370,36 @@ static void trims_nobody_knows(void **state)
 	rig_free(rig);
 }
 
+/* It would be read over and over. */
+static void a_trace_of_nothing_ends(void **state)
+{
+	static const char *const first[] = {"v0"};
+	struct replay_map_config row = {.from = "x", .to = {(void *)first, 1}, .stripe_bytes = MIB};
+	struct replay_config config = defaults();
+	struct rig *rig;
+
+	config.map = (struct cfg_list){&row, 1};
+	config.loops = 0;
+	rig = rig_new(V3 "1 a read 0 512\n2 b read 0 512\n", config, 0);
+	assert_string_equal(rig->why,
+			    "no I/O of the trace is replayed: 2 of devices that `map` does "
+			    "not name, 0 beyond the end; its devices are a, b");
+	assert_int_equal(fake_stop(&rig->run), 0);
+	rig_free(rig);
+	rig = rig_new(V3 "1 a open\n", defaults(), 0);
+	assert_string_equal(rig->why, "the trace holds no I/O");
+	assert_int_equal(fake_stop(&rig->run), 0);
+	rig_free(rig);
+	/* One instant over and over passes time. */
+	config = defaults();
+	config.loops = 0;
+	rig = rig_new(V3 "1 a read 0 512\n", config, 0);
+	fake_run_for(&rig->run, 10 * NS_PER_MS);
+	assert_int_equal(rig->sent, 11);
+	assert_int_equal(fake_stop(&rig->run), 0);
+	rig_free(rig);
+}
+
 static void bad_lines_end_it(void **state)
 {
 	char trace[40000] = V3;
@@ -513,6 +543,7 @@ int main(void)
 	    cmocka_unit_test(maps_are_checked),
 	    cmocka_unit_test(what_is_beyond),
 	    cmocka_unit_test(trims_nobody_knows),
+	    cmocka_unit_test(a_trace_of_nothing_ends),
 	    cmocka_unit_test(bad_lines_end_it),
 	    cmocka_unit_test(faults_are_named),
 	    cmocka_unit_test(later_faults_are_named),

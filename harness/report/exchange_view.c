@@ -156,7 +156,24 @@ static void fill_database(const struct exchange_view *view, const char *host,
 	}
 }
 
-/* Those that are copies of another server's come last. */
+/* A copy that has not been the active one in the window either. */
+static bool only_copy(const struct exchange_view *view, const char *host, const json_t *json)
+{
+	static const enum exchange_stream_kind kinds[] = {EXCHANGE_DB_READ, EXCHANGE_DB_WRITE};
+
+	if (!same(exchange_text(json, "role"), "passive"))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		int stream = find_stream(view->record, exchange_stream_names[kinds[i]], host,
+					 exchange_text(json, "volume"), 0);
+
+		if (stream >= 0 && view->record->streams[stream].ios)
+			return false;
+	}
+	return true;
+}
+
+/* Those that were only copies of another server's come last. */
 static int fill_databases(const struct exchange_view *view, const json_t *databases,
 			  struct exchange_server_view *server)
 {
@@ -167,9 +184,9 @@ static int fill_databases(const struct exchange_view *view, const json_t *databa
 		return -ENOMEM;
 	for (int passive = 0; passive <= 1; passive++) {
 		for (size_t i = 0; i < count; i++) {
-			const char *role = exchange_text(json_array_get(databases, i), "role");
+			const json_t *json = json_array_get(databases, i);
 
-			if (same(role, "passive") != passive)
+			if (only_copy(view, server->host, json) != passive)
 				continue;
 			fill_database(view, server->host, databases, i,
 				      &server->databases[server->database_count++]);

@@ -43,7 +43,7 @@ struct exchange_io_view {
 
 struct exchange_database_view {
 	const char *name, *volume, *log_volume, *file, *log_path; /* "": not told */
-	bool passive;
+	bool passive; /* a copy of another server's, at the end */
 	uint64_t initial_bytes, final_bytes, transactions, splits, cached_pages, log_files;
 	double backup_bytes, backup_seconds, backup_bytes_per_s; /* 0: none was made */
 	double recovery_files, recovery_seconds;		 /* 0: none was made */
@@ -54,7 +54,8 @@ struct exchange_server_view {
 	const char *host;
 	const json_t *json;
 	double sessions, target_iops, achieved_iops;
-	struct exchange_database_view *databases; /* the active ones first */
+	/* Those that were active in the window, if only for a part of it, come first. */
+	struct exchange_database_view *databases;
 	unsigned database_count, active_count;
 };
 

@@ -112,6 +112,41 @@ static void put_engine(const struct exchange_server_view *server, FILE *to)
 	jetstress_end(to);
 }
 
+static void put_copies(const struct exchange_view *view, FILE *to)
+{
+	static const char *const counts[] = {
+	    "copy_queue_files",	   "replay_queue_files", "updates_replayed", "activations",
+	    "activations_refused", "lost_log_files",	 "reseeds"};
+	const json_t *copies = json_object_get(view->json, "copies"), *copy;
+	size_t index;
+
+	if (!json_array_size(copies))
+		return;
+	jetstress_begin(to, "Database Copies" ADDED);
+	jetstress_columns(to, "Active|Copy|State|Copy queue (log files)|Replay queue (log files)|"
+			      "Updates replayed|Activations|Refused|Log files lost|Seeds|"
+			      "Activation (msec)|Seed (seconds)|Seeded (bytes)");
+	json_array_foreach(copies, index, copy)
+	{
+		char text[32];
+
+		jetstress_label(to, exchange_text(copy, "active"));
+		jetstress_text_cell(to, exchange_text(copy, "passive"));
+		jetstress_text_cell(to, exchange_text(copy, "state"));
+		for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
+			snprintf(text, sizeof text, "%.0f",
+				 fmax(0, exchange_number(copy, counts[c])));
+			jetstress_text_cell(to, text);
+		}
+		jetstress_cell(to, to_ms(exchange_number(copy, "activation_ns")));
+		jetstress_cell(to, to_ms(exchange_number(copy, "seed_ns")) / 1000);
+		snprintf(text, sizeof text, "%.0f", fmax(0, exchange_number(copy, "seed_bytes")));
+		jetstress_text_cell(to, text);
+		fputs("</tr>\n", to);
+	}
+	jetstress_end(to);
+}
+
 /* "15.4 15.2" of a list of ns. */
 static void list_ms(char *out, size_t size, const json_t *list)
 {
@@ -206,6 +241,7 @@ void jetstress_added(const struct exchange_view *view, const struct exchange_ser
 	put_criteria(view, server, to);
 	put_percentiles(view, server, to);
 	put_engine(server, to);
+	put_copies(view, to);
 	put_tuning(view, server, to);
 	put_checksum(view, to);
 }

@@ -155,6 +155,33 @@ static void logs_on_a_shared_volume_are_told_apart(void **state)
 	record_free(record);
 }
 
+/* A database that became a copy in the window was active before: its I/O counts. */
+static void what_was_active_for_a_while_counts(void **state)
+{
+	struct record *record = exchange_qnap();
+	json_t *one = json_array_get(json_object_get(record->exchange, "servers"), 0);
+	json_t *database = json_array_get(json_object_get(one, "databases"), 0);
+	struct exchange_view *view;
+	char *page;
+
+	json_object_set_new(database, "role", json_string("passive"));
+	json_object_set_new(record->exchange, "copies",
+			    json_pack("[{s:s, s:s, s:s, s:i, s:i}]", "active", "far", "passive",
+				      "db1", "state", "idle", "activations", 1, "activation_ns",
+				      250000));
+	assert_int_equal(exchange_view_new(record, &view), 0);
+	assert_int_equal(view->servers[0].active_count, 4);
+	assert_true(view->servers[0].databases[0].passive);
+	assert_true(view->servers[0].achieved_iops > 232 && view->servers[0].achieved_iops < 233);
+	exchange_view_free(view);
+	page = written_by(&jetstress_html_writer, record, NULL);
+	assert_int_equal(count_of(page, "<td class=\"grid_row_header\">far</td>\n<td>db1</td>"), 1);
+	assert_int_equal(count_of(page, "<td>0.250</td>"), 1);
+	assert_null(markup_check(page, true));
+	free(page);
+	record_free(record);
+}
+
 /* Samples of the record are joined until they are as long as wanted. */
 static void maximum_is_the_largest_mean_of_a_sample(void **state)
 {
@@ -308,6 +335,7 @@ int main(void)
 	    cmocka_unit_test(every_server_has_its_own_page),
 	    cmocka_unit_test(a_verdict_fails_whom_it_is_about),
 	    cmocka_unit_test(logs_on_a_shared_volume_are_told_apart),
+	    cmocka_unit_test(what_was_active_for_a_while_counts),
 	    cmocka_unit_test(maximum_is_the_largest_mean_of_a_sample),
 	    cmocka_unit_test(times_are_those_of_a_clock_with_twelve_hours),
 	    cmocka_unit_test(esrp_as_written),

@@ -279,6 +279,7 @@ static void fill_one(struct ese_file *file, struct fill_io *fill)
 	fill->pio = (struct ese_page_io){
 	    .first = file->next,
 	    .count = (unsigned)count,
+	    .born = true,
 	    .stream = file->config.fill_stream,
 	    .done = fill_ended,
 	    .owner = file,

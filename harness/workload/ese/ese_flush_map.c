@@ -99,7 +99,7 @@ uint8_t ese_flush_map_begin(struct ese_flush_map *map, uint64_t page)
 
 	assert(page < map->pages);
 	bit_set(map->unsure, page);
-	if (last == ESE_FLUSH_NEVER || last == ESE_FLUSH_UNKNOWN)
+	if (last == ESE_FLUSH_NEVER || last == ESE_FLUSH_BORN || last == ESE_FLUSH_UNKNOWN)
 		last = first_flush(map, page);
 	return (uint8_t)((last - 1 + step) % ESE_FLUSH_LAST + 1);
 }

@@ -75,6 +75,12 @@ static inline bool ese_flush_map_dirty(const struct ese_flush_map *map, uint64_t
 void ese_flush_map_set_dirty(struct ese_flush_map *map, uint64_t first, uint64_t count);
 void ese_flush_map_set_clean(struct ese_flush_map *map, uint64_t first, uint64_t count);
 
+/* True when what the volume has of PAGE is what the rules say. */
+static inline bool ese_flush_map_as_born(const struct ese_flush_map *map, uint64_t page)
+{
+	return !ese_flush_map_unsure(map, page) &&
+	       (map->flush[page] == ESE_FLUSH_NEVER || map->flush[page] == ESE_FLUSH_BORN);
+}
 /* The number to write PAGE with now; it is unsure until the write ends well. */
 uint8_t ese_flush_map_begin(struct ese_flush_map *map, uint64_t page);
 void ese_flush_map_end(struct ese_flush_map *map, uint64_t page, uint8_t flush, bool acknowledged);

@@ -36,10 +36,11 @@ enum {
 	ESE_PAGE_FIRST = 2, /* pages 0 and 1 are the header of the file and its shadow */
 };
 
-/* Flush numbers: 1..254 in turn; the others stand for knowledge about a page, not for a write. */
+/* Flush numbers: 1..253 in turn; the others stand for knowledge about a page, not for a write. */
 enum {
 	ESE_FLUSH_NEVER = 0,
-	ESE_FLUSH_LAST = 254,
+	ESE_FLUSH_LAST = 253,
+	ESE_FLUSH_BORN = 254,	 /* written when the database was created, and never since */
 	ESE_FLUSH_UNKNOWN = 255, /* any will do: the map lost what it knew */
 };
 

@@ -374,6 +374,8 @@ static uint8_t number_for(struct ese_pager *pager, const struct ese_page_io *pio
 		    last != ESE_FLUSH_NEVER && last != ESE_FLUSH_UNKNOWN;
 	uint8_t next = ese_flush_map_begin(&pager->map, page);
 
+	if (pio->born)
+		return ESE_FLUSH_BORN;
 	return kept ? last : next;
 }
 

@@ -54,6 +54,7 @@ struct ese_page_io {
 	/* Write, bit i: page first + i has not changed since it was read or written (it only joins
 	 * two others): it keeps its flush number, as no checkpoint waits for it. */
 	uint32_t clean;
+	bool born;	       /* write: the pages as the rules have them, of a new database */
 	struct stream *stream; /* accounts it; may be NULL */
 	uint64_t intended_ns;  /* when it was due; 0: now */
 	void (*done)(struct ese_page_io *pio);

@@ -164,7 +164,7 @@ static struct ese_frame *neighbour(struct ese_db *db, const struct ese_frame *le
 	frame = ese_cache_find(db->cache, db->number, page);
 	if (frame)
 		return frame->present && frame->image.level == 0 ? frame : NULL;
-	if (ese_flush_map_get(ese_pager_map(db->pager), page) != ESE_FLUSH_NEVER)
+	if (!ese_flush_map_as_born(ese_pager_map(db->pager), page))
 		return NULL;
 	frame = db_take_frame(db, page, NULL);
 	if (!frame)

@@ -36,6 +36,7 @@ static struct db_world *world_of_seed(uint64_t seed)
 	static const uint32_t caches[] = {16, 24, 40, 100, 400};
 	struct rng rng;
 	struct ese_db_config config;
+	struct db_world *world;
 
 	rng_init(&rng, seed, 9);
 	config = small(20 + rng_below(&rng, 300), fanouts[rng_below(&rng, ARRAY_SIZE(fanouts))],
@@ -45,7 +46,12 @@ static struct db_world *world_of_seed(uint64_t seed)
 	config.constants.write_run = 0.3;
 	config.constants.read_run = 0.3;
 	config.constants.extra_dirty = 0.3;
-	return world_new(seed, &config, caches[rng_below(&rng, ARRAY_SIZE(caches))]);
+	world = world_new(seed, &config, caches[rng_below(&rng, ARRAY_SIZE(caches))]);
+	if (rng_below(&rng, 3) == 0) { /* a volume that somebody has used: all pages are written */
+		world->device.device.known_zero = false;
+		rng_fill(&rng, world->device.memory, world->device.layer.size_bytes);
+	}
+	return world;
 }
 
 static void run_seed(uint64_t seed, unsigned ops)

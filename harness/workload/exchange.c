@@ -472,15 +472,18 @@ static void plan(struct exchange *exchange)
 {
 	const struct exchange_rates *rates = &exchange->rates;
 	double count = exchange->db_count, mean = mean_share(exchange);
+	char messages[60];
 
 	exchange->base.plan.transactional_iops = rates->transactional * count * mean;
 	exchange->base.plan.total_iops =
 	    ((rates->transactional + rates->log_write + rates->log_read) * mean + rates->bdm) *
 	    count;
+	exchange_messages_note(exchange->config.profile, exchange->config.messages, messages,
+			       sizeof messages);
 	snprintf(exchange->summary, sizeof exchange->summary,
-		 "%s: %u %s, %llu mailboxes x %.3f IOPS", rates->profile->name, exchange->db_count,
-		 exchange->db_count == 1 ? "database" : "databases",
-		 (unsigned long long)exchange->config.mailboxes, rates->iops_per_mailbox);
+		 "%s: %u %s, %llu mailboxes x %.3f IOPS%s", rates->profile->name,
+		 exchange->db_count, exchange->db_count == 1 ? "database" : "databases",
+		 (unsigned long long)exchange->config.mailboxes, rates->iops_per_mailbox, messages);
 	exchange->base.plan.summary = exchange->summary;
 }
 

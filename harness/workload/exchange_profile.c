@@ -13,6 +13,8 @@
  */
 #include "harness/workload/exchange_profile.h"
 
+#include <stdio.h>
+
 #include "base/bytes.h"
 #include "harness/workload/ese/ese_config.h"
 #include "harness/workload/exchange_sizing.h"
@@ -184,6 +186,18 @@ double exchange_mailbox_iops(int profile, double given, uint64_t messages, doubl
 	if (messages)
 		return exchange_message_iops(profile, (double)messages, &assumed) * client;
 	return profiles[profile].iops_per_mailbox * client;
+}
+
+void exchange_messages_note(int profile, uint64_t messages, char *out, size_t size)
+{
+	bool assumed = false;
+
+	*out = '\0';
+	if (!messages)
+		return;
+	exchange_message_iops(profile, (double)messages, &assumed);
+	snprintf(out, size, ", %llu messages a day%s", (unsigned long long)messages,
+		 assumed ? " (unverified)" : "");
 }
 
 void exchange_rates(const struct exchange_config *config, unsigned databases,

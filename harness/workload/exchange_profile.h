@@ -82,6 +82,9 @@ extern const struct workload_ops exchange_workload_ops;
 
 /* IOPS of a mailbox in the busiest hour: GIVEN, or those of MESSAGES, or the profile's. */
 double exchange_mailbox_iops(int profile, double given, uint64_t messages, double client);
+/* ", 150 messages a day", and "(unverified)" where no document has the figure; empty without
+ * messages. */
+void exchange_messages_note(int profile, uint64_t messages, char *out, size_t size);
 void exchange_rates(const struct exchange_config *config, unsigned databases,
 		    struct exchange_rates *ret_rates);
 

@@ -280,8 +280,10 @@ static void plan(struct ese_workload *ese)
 {
 	const struct ese_config *config = &ese->config;
 	struct exchange_day day;
+	char messages[60];
 
 	exchange_day_init(&day, &config->day);
+	exchange_messages_note(config->profile, config->messages, messages, sizeof messages);
 	/* What is beside the transactional I/O follows from it and is not planned; tests that end
 	 * themselves have no target. */
 	if (!ese->base.ends_itself)
@@ -289,11 +291,11 @@ static void plan(struct ese_workload *ese)
 		    ese_config_target_iops(config) * exchange_day_mean(&day, 0, day.length_ns);
 	ese->base.plan.total_iops = ese->base.plan.transactional_iops;
 	snprintf(ese->summary, sizeof ese->summary,
-		 "%s: %u %s on %u %s, %llu mailboxes x %.3f IOPS, engine ese",
+		 "%s: %u %s on %u %s, %llu mailboxes x %.3f IOPS%s, engine ese",
 		 exchange_profile_of(config->profile)->name, ese->database_count,
 		 ese->database_count == 1 ? "database" : "databases", ese->server_count,
 		 ese->server_count == 1 ? "server" : "servers",
-		 (unsigned long long)config->mailboxes, config->iops_per_mailbox);
+		 (unsigned long long)config->mailboxes, config->iops_per_mailbox, messages);
 	ese->base.plan.summary = ese->summary;
 }
 

@@ -142,10 +142,27 @@ static void find_largest(const struct record *record, unsigned stream, double li
 	*ret_largest = largest;
 }
 
-static void judge_maximum(struct record *record, unsigned index, const char *what, double limit_ns,
-			  unsigned forgiven)
+/* Several databases may have their logs on one volume: "log1 (db1)".  The streams of a database
+ * stand together, its reads first. */
+static char *label_of(const struct record *record, unsigned index, char *out, size_t size)
 {
 	const struct record_stream *stream = &record->streams[index];
+	const char *database = stream->volume;
+
+	for (unsigned s = 0; s <= index; s++)
+		if (strcmp(record->streams[s].name, "db-read") == 0 &&
+		    strcmp(record->streams[s].host, stream->host) == 0)
+			database = record->streams[s].volume;
+	if (strcmp(database, stream->volume) == 0)
+		snprintf(out, size, "%s", stream->volume);
+	else
+		snprintf(out, size, "%s (%s)", stream->volume, database);
+	return out;
+}
+
+static void judge_maximum(struct record *record, unsigned index, const struct record_stream *stream,
+			  const char *what, double limit_ns, unsigned forgiven)
+{
 	char id[300], mean[32], limit[32];
 	struct largest largest;
 
@@ -179,12 +196,16 @@ static void judge_latencies(const struct lab *lab, struct record *record, const 
 
 	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
 		for (unsigned s = 0; s < record->stream_count; s++) {
-			if (strcmp(record->streams[s].name, kinds[k].stream) != 0)
+			struct record_stream stream = record->streams[s];
+			char label[200];
+
+			if (strcmp(stream.name, kinds[k].stream) != 0)
 				continue;
+			stream.volume = label_of(record, s, label, sizeof label);
 			if (!verdict_expected(lab, kinds[k].expect))
-				verdict_latency(record, &record->streams[s], kinds[k].what,
+				verdict_latency(record, &stream, kinds[k].what,
 						real_of(thresholds, kinds[k].average));
-			judge_maximum(record, s, kinds[k].what,
+			judge_maximum(record, s, &stream, kinds[k].what,
 				      real_of(thresholds, kinds[k].maximum), forgiven);
 		}
 }

@@ -251,6 +251,16 @@ static void several_servers_are_told_apart(void **state)
 	assert_judged(record, "achieved-iops mbx2", VERDICT_FAIL, "mbx2 achieved 10.0");
 }
 
+static void logs_of_several_databases_are_told_apart(void **state)
+{
+	struct record *record = good_record("performance");
+
+	free(record->streams[2].volume);
+	record->streams[2].volume = strdup("log1");
+	assert_judged(record, "log-write-latency mbx1/log1 (db1)", VERDICT_PASS,
+		      "log write latency of mbx1/log1 (db1)");
+}
+
 static void failed_tuning_says_why(void **state)
 {
 	struct record *record = good_record("performance");
@@ -366,6 +376,7 @@ int main(void)
 	    cmocka_unit_test(what_is_not_measured_is_not_judged),
 	    cmocka_unit_test(expectations_take_the_place_of_limits),
 	    cmocka_unit_test(several_servers_are_told_apart),
+	    cmocka_unit_test(logs_of_several_databases_are_told_apart),
 	    cmocka_unit_test(failed_tuning_says_why),
 	    cmocka_unit_test(prerequisites_must_be_met),
 	    cmocka_unit_test(bad_pages_fail_any_test),

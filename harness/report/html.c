@@ -170,15 +170,21 @@ static void put_nav(const struct view *view, FILE *to)
 	      to);
 }
 
-static int put_exchange(const struct view *view, FILE *to)
+/* What the load itself has to say. */
+static int put_load(const struct view *view, FILE *to)
 {
-	int r;
+	int r = 0;
 
-	if (!view->record->exchange)
-		return 0;
-	put_section(to, "exchange", "Exchange databases");
-	r = html_exchange(view, to);
-	fputs("</section>\n", to);
+	if (view->record->exchange) {
+		put_section(to, "exchange", "Exchange databases");
+		r = html_exchange(view, to);
+		fputs("</section>\n", to);
+	}
+	if (r == 0 && view->record->curve) {
+		put_section(to, "curve", "Latency over throughput");
+		r = html_curve(view, to);
+		fputs("</section>\n", to);
+	}
 	return r;
 }
 
@@ -190,12 +196,7 @@ static int put_sections(const struct view *view, FILE *to)
 	html_checks(view, to);
 	fputs("</section>\n", to);
 
-	r = put_exchange(view, to);
-	if (r == 0 && view->record->curve) {
-		put_section(to, "curve", "Latency over throughput");
-		r = html_curve(view, to);
-		fputs("</section>\n", to);
-	}
+	r = put_load(view, to);
 	put_section(to, "time", "Over time");
 	fputs("<p class=\"legend-note\">Seconds since the start. Shaded: outside the measured "
 	      "window. Numbered flags: <span class=\"number fault\">n</span> fault, <span "

@@ -24,7 +24,8 @@ static void put_server(const struct exchange_view *view, const struct exchange_s
 	format_real(target, sizeof target, server->target_iops);
 	snprintf(sessions, sizeof sessions, "%.6g session%s", server->sessions,
 		 server->sessions == 1 ? "" : "s");
-	format_real(stalls, sizeof stalls, exchange_number(server->json, "stalls"));
+	format_count(stalls, sizeof stalls,
+		     (uint64_t)fmax(0, exchange_number(server->json, "stalls")));
 	snprintf(
 	    line, sizeof line,
 	    "%.60s: %s, %s IOPS (target %s), %s, cache %s to %s, %s page fault stalls",

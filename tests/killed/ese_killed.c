@@ -330,7 +330,8 @@ int main(int argc, char **argv)
 	bool ok;
 
 	if (argc == 5 && strcmp(argv[1], "serve") == 0)
-		return ese_serve(argv[2], strtoull(argv[3], NULL, 10), atoi(argv[4]));
+		return ese_serve(argv[2], strtoull(argv[3], NULL, 10),
+				 (int)strtol(argv[4], NULL, 10));
 	if (argc != 6) {
 		fprintf(stderr, "usage: ese_killed SANLAB LAB CONTROL ROUNDS SEED\n");
 		return 2;

@@ -103,8 +103,8 @@ struct ese_db_counters {
 	uint64_t ops[ESE_OP_KINDS];
 	uint64_t durable; /* updates that waited for their log */
 	uint64_t splits, node_splits, touches;
-	uint64_t stalls;       /* operations that waited for a free frame */
-	uint64_t log_waits;    /* updates that waited for room in the log */
+	uint64_t stalls;    /* operations that waited for a free frame */
+	uint64_t log_waits; /* updates that waited for room in the log */
 	uint64_t read_ios, read_pages;
 	uint64_t write_ios, written_pages;
 	uint64_t written_evict, written_checkpoint, written_neighbour; /* pages, by the reason */

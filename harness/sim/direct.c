@@ -46,12 +46,11 @@ static void end(struct request *request)
 
 static void hold(struct direct *direct, struct request *request)
 {
-	struct request *before;
+	struct request *before = TAILQ_LAST(&direct->held, request_list);
 
 	/* Answered in another order than sent: not before those that are due earlier. */
-	TAILQ_FOREACH_REVERSE(before, &direct->held, request_list, entry)
-	if (before->due_ns <= request->due_ns)
-		break;
+	while (before && before->due_ns > request->due_ns)
+		before = TAILQ_PREV(before, request_list, entry);
 	if (before)
 		TAILQ_INSERT_AFTER(&direct->held, before, request, entry);
 	else

@@ -32,6 +32,7 @@ workload:
   initial-size: 64MiB
   cache-min: 1MiB
   cache-max: 12MiB
+  tuning: {transient: 5, stable: 20}
 run: {warmup: 1s, duration: 90s}
 expect: [{data-mismatches: 0}, {io-errors: 0}]
 END
@@ -90,7 +91,7 @@ assert cycles[0]["sessions"] == 1 and cycles[0]["verdict"] == "too few I/Os"
 assert cycles[-1]["verdict"] == "accepted" and cycles[-1]["sessions"] == server["sessions"]
 assert [cycle["next_sessions"] for cycle in cycles[:-1]] == [cycle["sessions"] for cycle in cycles[1:]]
 assert "Automatic tuning succeeded." in log, log'
-passes open --set workload.loop=open --set workload.sessions=auto --set run.duration=10m
+passes open --set workload.loop=open --set workload.sessions=auto --set run.duration=4m
 holds open 'assert server["loop"] == "open" and server["sessions"] == 0
 assert abs(server["achieved_iops"] / 84 - 1) < 0.05, server["achieved_iops"]'
 
@@ -108,7 +109,7 @@ fails cold 'prerequisites were not attained' --set workload.loop=open --set work
 
 # A test of more than six hours is a stress test.
 passes stress --set run.duration=7h --set workload.loop=open --set workload.sessions=auto \
-	--set workload.mailboxes=20 --set workload.bdm=false
+	--set workload.mailboxes=10 --set workload.bdm=false
 holds stress 'assert test["test"] == "stress" and test["thresholds"]["max_db_read_ns"] == 200 * 10**6
 assert test["checksum"]["bad"] == 0'
 

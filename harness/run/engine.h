@@ -71,7 +71,7 @@ struct run_engine {
 	struct loop_task ended; /* the workload has said that it is done, or cannot go on */
 	bool warmup_passed;	/* run.warmup has */
 	bool warm;		/* the workload is */
-	double watched_progress;
+	double watched_progress, drain_progress;
 	uint64_t watched_ns;
 	bool stopping;	 /* the workload has been told to stop */
 	bool drained;	 /* ... and has nothing in flight */

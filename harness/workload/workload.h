@@ -162,7 +162,8 @@ struct workload {
 	unsigned stream_count;
 	struct workload_plan plan;
 	struct workload_check check;
-	double progress; /* 0..1 of prepare or verify, and of the window when it ends itself */
+	double progress; /* 0..1 of prepare or verify, of stop (it may take as long as it moves),
+			    and of the window when it ends itself */
 	/* The window lasts until env.ended (or until nothing gets on any more), not run.duration.
 	 */
 	bool ends_itself;

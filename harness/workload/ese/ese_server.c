@@ -432,6 +432,15 @@ uint64_t ese_server_cache_used_bytes(const struct ese_server *server)
 	return (uint64_t)ese_cache_used(server->cache) * ESE_PAGE_BYTES;
 }
 
+uint64_t ese_server_dirty_pages(const struct ese_server *server)
+{
+	uint64_t pages = 0;
+
+	for (unsigned i = 0; i < server->db_count; i++)
+		pages += ese_cache_counters(server->cache, ese_db_number(server->dbs[i].db))->dirty;
+	return pages;
+}
+
 uint64_t ese_server_cache_min_bytes(const struct ese_server *server)
 {
 	return server->config->cache_min_bytes * server->db_count;

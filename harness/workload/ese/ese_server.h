@@ -118,6 +118,7 @@ void ese_server_tap_log(struct ese_server *server, unsigned index, const struct 
 
 /* "Database Cache Size" and its bounds, all databases together. */
 uint64_t ese_server_cache_used_bytes(const struct ese_server *server);
+uint64_t ese_server_dirty_pages(const struct ese_server *server); /* to be written at a detach */
 uint64_t ese_server_cache_min_bytes(const struct ese_server *server);
 uint64_t ese_server_cache_max_bytes(const struct ese_server *server);
 void ese_server_counts(const struct ese_server *server, struct ese_server_counts *ret_counts);

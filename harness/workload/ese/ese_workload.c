@@ -299,14 +299,30 @@ static void plan(struct ese_workload *ese)
 	ese->base.plan.summary = ese->summary;
 }
 
-static void report_progress(void *arg)
+/* 1 when nothing is dirty any more. */
+static double written_back(const struct ese_workload *ese)
 {
-	struct ese_workload *ese = arg;
+	uint64_t dirty = 0;
+
+	for (unsigned i = 0; i < ese->server_count; i++)
+		dirty += ese_server_dirty_pages(ese->servers[i]);
+	return 1 / (1 + (double)dirty);
+}
+
+static double attached_part(const struct ese_workload *ese)
+{
 	double sum = 0;
 
 	for (unsigned i = 0; i < ese->server_count; i++)
 		sum += ese_server_progress(ese->servers[i]);
-	ese->base.progress = sum / ese->server_count;
+	return sum / ese->server_count;
+}
+
+static void report_progress(void *arg)
+{
+	struct ese_workload *ese = arg;
+
+	ese->base.progress = ese->phase == ESE_ATTACHING ? attached_part(ese) : written_back(ese);
 	loop_timer_set(ese->env.loop, &ese->progress_timer,
 		       loop_now_ns(ese->env.loop) + PROGRESS_NS);
 }
@@ -537,6 +553,8 @@ static void stop_ese(struct workload *workload, workload_fn drained, void *arg)
 
 	ese->stop_done = drained;
 	ese->stop_arg = arg;
+	if (ese->phase == ESE_SETTLED)
+		report_progress(ese);
 	if (ese->phase == ESE_SETTLED || ese->phase == ESE_CHECKING)
 		stop_now(ese);
 }

@@ -38,4 +38,11 @@ struct ese_workload {
 
 extern const struct workload_ops ese_workload_ops;
 
+/* ese_places.c: what a volume is too small for (workload_ops.check); what the run's devices are not
+ * good for; the places of all databases and their streams. */
+int ese_check_volume(const void *config, const char *volume, uint64_t size_bytes,
+		     uint32_t block_bytes, struct err *err);
+int ese_check_devices(const struct ese_workload *ese, struct err *err);
+int ese_make_places(struct ese_workload *ese, struct err *err);
+
 #endif

@@ -5,6 +5,7 @@
 #include "harness/lab/lab.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,33 @@ static void check_workload(struct lab *lab)
 	}
 }
 
+/* The workload names volumes itself: are there such? */
+static void check_names(struct lab *lab)
+{
+	enum { DEVICES_MAX = 256 };
+	const struct workload_ops *ops = lab->workload_ops;
+	const struct host_config *hosts = lab->hosts.items;
+	char(*full)[140] = calloc(DEVICES_MAX, sizeof *full);
+	const char *names[DEVICES_MAX], *volume;
+	struct err err = {0};
+	size_t count = 0;
+
+	for (size_t h = 0; full && h < lab->hosts.count; h++)
+		for (size_t v = 0; count < DEVICES_MAX && (volume = lab_host_volume(&hosts[h], v));
+		     v++) {
+			snprintf(full[count], sizeof full[count], "%.64s/%.64s", hosts[h].name,
+				 volume);
+			names[count] = full[count];
+			count++;
+		}
+	if (full && ops->check_names(lab->workload_config, names, count, &err) < 0) {
+		cfg_error_raw(lab->cfg, &lab->workload, "%s", err.what);
+		if (err.hint[0])
+			cfg_hint(lab->cfg, "%s", err.hint);
+	}
+	free(full);
+}
+
 static void check_run(struct lab *lab)
 {
 	struct run_config *run = &lab->run;
@@ -119,6 +147,8 @@ static void check_all(struct lab *lab)
 	lab_check_faults(lab);
 	lab_check_expect(lab);
 	check_workload(lab);
+	if (lab->workload_ops && lab->workload_ops->check_names && !cfg_error_count(lab->cfg))
+		check_names(lab);
 }
 
 static void make_timeline(struct lab *lab)

@@ -406,6 +406,7 @@ const struct workload_ops replay_workload_ops = {
     .help = "the I/Os of a trace: fio iolog, blkparse, MSR Cambridge, SPC, Exchange ETW",
     .schema = &replay_schema,
     .configure = replay_configure,
+    .check_names = replay_check_names,
     .open = open_replay,
     .prepare = prepare,
     .start = start,

@@ -132,6 +132,7 @@ void replay_trace_options(const struct replay_config *config, const char *const 
 			  struct trace_options *ret_options);
 
 /* replay_map.c */
+int replay_check_names(const void *config, const char *const *names, size_t count, struct err *err);
 /* Checks the map against the volumes there are. */
 int replay_map_check(const struct replay *replay, struct err *err);
 /* The region of the trace's DEVICE for I/O of CLASS; NULL: it has none. */

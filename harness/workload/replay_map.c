@@ -3,9 +3,11 @@
  * Where an I/O of the trace goes.  A device of the trace has a region: a part of one volume, or of
  * several that it is striped over.  What reaches beyond it wraps around, as a rule.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -13,22 +15,57 @@
 
 /* ---- the volumes a row names ---- */
 
-/* "db1" or "mbx1/db1"; -1: there is none; -2: there are several. */
-static int find_volume(const struct replay *replay, const char *name)
+/* NAME, "db1" or "mbx1/db1", is the volume FULL, "mbx1/db1". */
+static bool is_name_of(const char *name, const char *full)
 {
-	int found = -1;
+	const char *volume = strchr(full, '/');
 
+	return strcmp(name, full) == 0 || (volume && strcmp(name, volume + 1) == 0);
+}
+
+static int check_name(const char *name, const char *const *names, size_t count, struct err *err)
+{
+	unsigned found = 0;
+
+	for (size_t i = 0; i < count; i++)
+		found += is_name_of(name, names[i]);
+	if (found > 1)
+		return err_set(err, -EINVAL,
+			       "map: several hosts have a volume '%.100s', write HOST/VOLUME",
+			       name);
+	if (found == 1)
+		return 0;
+	err_set(err, -EINVAL, "map: no host has a volume '%.100s'", name);
+	err_hint(err, "`to` names volumes of the hosts: VOLUME or HOST/VOLUME");
+	return -EINVAL;
+}
+
+int replay_check_names(const void *of, const char *const *names, size_t count, struct err *err)
+{
+	const struct replay_config *config = of;
+	const struct replay_map_config *rows = config->map.items;
+	int r = 0;
+
+	for (size_t i = 0; i < config->map.count; i++)
+		for (size_t k = 0; r == 0 && k < rows[i].to.count; k++)
+			r = check_name(((const char *const *)rows[i].to.items)[k], names, count,
+				       err);
+	return r;
+}
+
+/* The name has been checked. */
+static unsigned find_volume(const struct replay *replay, const char *name)
+{
 	for (unsigned d = 0; d < replay->env.device_count; d++) {
 		const struct workload_device *device = &replay->env.devices[d];
 		char full[300];
 
 		snprintf(full, sizeof full, "%s/%s", device->host, device->volume);
-		if (strcmp(full, name) == 0)
-			return (int)d;
-		if (strcmp(device->volume, name) == 0)
-			found = found == -1 ? (int)d : -2;
+		if (is_name_of(name, full))
+			return d;
 	}
-	return found;
+	assert(false);
+	return 0;
 }
 
 static int check_row(const struct replay *replay, const struct replay_map_config *row,
@@ -37,18 +74,9 @@ static int check_row(const struct replay *replay, const struct replay_map_config
 	const char *const *to = row->to.items;
 
 	for (size_t i = 0; i < row->to.count; i++) {
-		int found = find_volume(replay, to[i]);
+		unsigned found = find_volume(replay, to[i]);
 		uint64_t size, want;
 
-		if (found == -1) {
-			err_set(err, -EINVAL, "map: no host has a volume '%.100s'", to[i]);
-			err_hint(err, "`to` names volumes of the hosts: VOLUME or HOST/VOLUME");
-			return -EINVAL;
-		}
-		if (found == -2)
-			return err_set(
-			    err, -EINVAL,
-			    "map: several hosts have a volume '%.100s', write HOST/VOLUME", to[i]);
 		size = replay->env.devices[found].layer->size_bytes;
 		want = row->size_bytes ? row->size_bytes : row->stripe_bytes;
 		if (row->to.count == 1 && !row->size_bytes)
@@ -63,10 +91,30 @@ static int check_row(const struct replay *replay, const struct replay_map_config
 	return 0;
 }
 
+static int check_names(const struct replay *replay, struct err *err)
+{
+	unsigned count = replay->env.device_count;
+	char(*full)[300] = calloc(count, sizeof *full);
+	const char *names[REPLAY_VOLUMES_MAX];
+	int r;
+
+	if (!full)
+		return err_set(err, -ENOMEM, "no memory for the workload");
+	for (unsigned d = 0; d < count; d++) {
+		const struct workload_device *device = &replay->env.devices[d];
+
+		snprintf(full[d], sizeof full[d], "%s/%s", device->host, device->volume);
+		names[d] = full[d];
+	}
+	r = replay_check_names(&replay->config, names, count, err);
+	free(full);
+	return r;
+}
+
 int replay_map_check(const struct replay *replay, struct err *err)
 {
 	const struct replay_map_config *rows = replay->config.map.items;
-	int r = 0;
+	int r = check_names(replay, err);
 
 	for (size_t i = 0; r == 0 && i < replay->config.map.count; i++)
 		r = check_row(replay, &rows[i], err);

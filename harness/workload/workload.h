@@ -142,6 +142,9 @@ struct workload_ops {
 	 * one; NULL: anything will do. */
 	int (*check)(const void *config, const char *volume, uint64_t size_bytes,
 		     uint32_t block_bytes, struct err *err);
+	/* NULL, or whether CONFIG names only volumes that there are: NAMES are HOST/VOLUME. */
+	int (*check_names)(const void *config, const char *const *names, size_t count,
+			   struct err *err);
 	/* NULL, or called once after start: the run stays in its warm-up until DONE was called (and
 	 * run.warmup has passed).  The workload bounds how long that takes.  A negative status ends
 	 * the run; a reason given to env.failed before is the better one. */

@@ -40,9 +40,9 @@ static int check_name(const char *name, const char *const *names, size_t count, 
 	return -EINVAL;
 }
 
-int replay_check_names(const void *of, const char *const *names, size_t count, struct err *err)
+static int check_rows(const struct replay_config *config, const char *const *names, size_t count,
+		      struct err *err)
 {
-	const struct replay_config *config = of;
 	const struct replay_map_config *rows = config->map.items;
 	int r = 0;
 
@@ -51,6 +51,11 @@ int replay_check_names(const void *of, const char *const *names, size_t count, s
 			r = check_name(((const char *const *)rows[i].to.items)[k], names, count,
 				       err);
 	return r;
+}
+
+int replay_check_names(const void *config, const char *const *names, size_t count, struct err *err)
+{
+	return check_rows(config, names, count, err);
 }
 
 /* The name has been checked. */

@@ -118,6 +118,10 @@ extern const struct cfg_schema ese_schema;
 extern const struct cfg_schema ese_tuning_schema, ese_warm_up_schema, ese_thresholds_schema,
     ese_soft_recovery_schema;
 
+/* ese_constants_schema.c */
+extern const struct cfg_schema ese_constants_schema;
+void ese_supply_constants(const struct cfg *cfg, struct ese_constants_config *constants);
+
 /* Checks what a schema alone cannot, and fills in what follows from other keys. */
 void ese_configure(struct cfg *cfg, void *opaque);
 /* Decodes the mapping TEXT, for tests and tools; free *ret_cfg after the configuration's last use.

@@ -11,6 +11,8 @@
 
 enum { WINDOW = 32768, WINDOW_MIN = 1024, MERGE_MAX = 64 };
 
+#define LONGEST_NS (UINT64_C(1) << 62) /* 146 years */
+
 struct source {
 	struct trace_reader *reader; /* NULL: not open yet, or read to its end */
 	struct trace_record next;
@@ -151,6 +153,14 @@ static int next_file(struct trace_set *set, struct err *err)
 	return 1;
 }
 
+/* On the clock that goes on; times that no trace has do not wrap around. */
+static uint64_t shifted(const struct trace_set *set, uint64_t ns)
+{
+	uint64_t since_ns = ns - set->first_ns;
+
+	return since_ns < LONGEST_NS - set->shift_ns ? set->shift_ns + since_ns : LONGEST_NS;
+}
+
 static int next_appended(struct trace_set *set, struct trace_record *ret_record, struct err *err)
 {
 	struct source *source = &set->sources[0];
@@ -164,9 +174,9 @@ static int next_appended(struct trace_set *set, struct trace_record *ret_record,
 		set->shift_ns = set->last_ns;
 	}
 	*ret_record = source->next;
-	ret_record->begin_ns += set->shift_ns - set->first_ns;
+	ret_record->begin_ns = shifted(set, ret_record->begin_ns);
 	if (ret_record->end_ns != TRACE_NEVER)
-		ret_record->end_ns += set->shift_ns - set->first_ns;
+		ret_record->end_ns = shifted(set, ret_record->end_ns);
 	set->last_ns = ret_record->begin_ns;
 	r = advance(source, err);
 	return r < 0 ? r : 1;

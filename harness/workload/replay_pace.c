@@ -13,6 +13,9 @@
 #include "base/bytes.h"
 #include "harness/workload/replay_impl.h"
 
+/* Times that no trace has do not wrap around. */
+#define LONGEST_NS (UINT64_C(1) << 62)
+
 int replay_pace_init(struct replay *replay)
 {
 	struct replay_pace *pace = &replay->pace;
@@ -34,8 +37,8 @@ static uint64_t scaled(const struct replay *replay, uint64_t ns)
 	double value = (double)ns * replay->config.scale_time;
 
 	if (replay->config.scale_time == 1)
-		return ns;
-	return value < 0x1p62 ? (uint64_t)value : UINT64_C(1) << 62;
+		return MIN_OF(ns, LONGEST_NS);
+	return value < (double)LONGEST_NS ? (uint64_t)value : LONGEST_NS;
 }
 
 /* On the replay's axis. */
@@ -140,5 +143,6 @@ void replay_pace_again(struct replay *replay)
 
 	/* One mean gap between the last I/O and the first of the next pass; a trace of one instant
 	 * has none, and would come for ever at that instant. */
-	pace->shift_ns = pace->last_ns + (length_ns ? MAX_OF(gap_ns, 1U) : NS_PER_MS);
+	pace->shift_ns =
+	    MIN_OF(pace->last_ns, LONGEST_NS) + (length_ns ? MAX_OF(gap_ns, 1U) : NS_PER_MS);
 }

@@ -98,6 +98,8 @@ struct ese_config {
 	bool log_fua;
 	uint64_t cache_min_bytes, cache_max_bytes; /* per database of a server */
 	uint64_t checkpoint_bytes;		   /* 0: 20 MB, 100 MB with copies */
+	uint64_t
+	    copy_checkpoint_bytes; /* of a passive copy; 0: 5 MB as Exchange 2010, later as above */
 	bool bdm;
 	uint64_t bdm_throttle_ns;
 	uint64_t bdm_tick_ns;	   /* 0: none */

@@ -120,8 +120,9 @@ static const char *misfit(const struct dag_copy *copy)
 	return NULL;
 }
 
-void dag_use_streams(const struct dag_end *end, bool active)
+void dag_use_role(const struct dag_copy *copy, const struct dag_end *end, bool active)
 {
+	const struct ese_config *config = copy->dag->setup.config;
 	const struct ese_place *place = ese_server_place(end->server, end->index);
 	struct stream *streams = active ? place->streams : place->copy_streams;
 	struct ese_db_streams set = {
@@ -132,6 +133,8 @@ void dag_use_streams(const struct dag_end *end, bool active)
 	};
 
 	ese_db_set_streams(dag_db(end), &set);
+	ese_db_set_checkpoint_depth(dag_db(end), active ? config->checkpoint_bytes
+							: config->copy_checkpoint_bytes);
 }
 
 void dag_follow(struct dag_copy *copy)
@@ -143,7 +146,7 @@ void dag_follow(struct dag_copy *copy)
 		dag_set_failed(copy, why);
 		return;
 	}
-	dag_use_streams(&copy->passive, false);
+	dag_use_role(copy, &copy->passive, false);
 	ese_db_follow(dag_db(&copy->passive), &from);
 	copy->state = DAG_FOLLOWS;
 	if (dag_open_copy(copy, from) < 0)

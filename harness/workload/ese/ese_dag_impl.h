@@ -80,7 +80,8 @@ void dag_set_failed(struct dag_copy *copy, const char *why);
 int dag_open_copy(struct dag_copy *copy, uint64_t replayed_lgpos);
 void dag_follow(struct dag_copy *copy);
 void dag_tap(struct dag_copy *copy);
-void dag_use_streams(const struct dag_end *end, bool active);
+/* Streams and checkpoint depth of the role. */
+void dag_use_role(const struct dag_copy *copy, const struct dag_end *end, bool active);
 /* An activation or a seed is over: the end may have come meanwhile. */
 void dag_settled(struct dag_copy *copy);
 /* NULL and ERR: there is none. */

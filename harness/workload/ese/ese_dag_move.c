@@ -47,7 +47,7 @@ static void lead(struct dag_copy *copy)
 	copy->copy = ese_copy_free(copy->copy);
 	copy->seed = ese_seed_free(copy->seed);
 	ese_db_lead(db, ese_db_dbtime(db));
-	dag_use_streams(&copy->passive, true);
+	dag_use_role(copy, &copy->passive, true);
 	ese_server_set_active(copy->passive.server, copy->passive.index, true);
 	copy->activations++;
 	turn_round(copy);

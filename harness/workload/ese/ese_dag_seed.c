@@ -59,7 +59,7 @@ static void seed_attached(void *arg, int status)
 		seed_failed(copy, status < 0 ? strerror(-status) : "the run ended");
 		return;
 	}
-	dag_use_streams(&copy->passive, false);
+	dag_use_role(copy, &copy->passive, false);
 	ese_db_follow(dag_db(&copy->passive), &unused);
 	ese_db_replayed(dag_db(&copy->passive), copy->seed_lgpos);
 	if (ese_seed_new(&config, &copy->seed) < 0 || dag_open_copy(copy, copy->seed_lgpos) < 0) {

@@ -255,6 +255,12 @@ static const struct cfg_field fields[] = {
      .max = 64e9,
      .help = "log that recovery may have to replay: older dirty pages are written; default: "
 	     "20 MB, with copies 100 MB"},
+    {.key = "copy-checkpoint-depth",
+     .type = CFG_SIZE,
+     .offset = AT(copy_checkpoint_bytes),
+     .min = 64.0 * 1024,
+     .max = 64e9,
+     .help = "the same of a passive copy; default: 5 MB with profile exchange-2010, else as above"},
     {.key = "bdm",
      .type = CFG_BOOL,
      .offset = AT(bdm),
@@ -429,6 +435,11 @@ static void supply(struct ese_config *config)
 		config->copies = profile->copies;
 	if (!config->checkpoint_bytes)
 		config->checkpoint_bytes = config->copies > 1 ? 100 * 1000000 : 20 * 1000000;
+	if (!config->copy_checkpoint_bytes)
+		config->copy_checkpoint_bytes =
+		    strcmp(profile->name, "exchange-2010") == 0
+			? MIN_OF(config->checkpoint_bytes, UINT64_C(5000000))
+			: config->checkpoint_bytes;
 }
 
 /* A recovery test's log must fit, with room for what is written until the load has ended. */

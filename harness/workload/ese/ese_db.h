@@ -162,6 +162,8 @@ void ese_db_set_streams(struct ese_db *db, const struct ese_db_streams *streams)
 const struct ese_image *ese_db_cached(const struct ese_db *db, uint64_t page);
 /* Pages up to USED_PAGES have been written beside the cache. */
 void ese_db_seeded(struct ese_db *db, uint64_t used_pages);
+/* Where its log begins, as far as it was made in this run; else 0. */
+uint64_t ese_db_log_from(const struct ese_db *db);
 bool ese_db_is_open(const struct ese_db *db);
 uint64_t ese_db_dbtime(const struct ese_db *db);
 

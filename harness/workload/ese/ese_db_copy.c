@@ -55,6 +55,11 @@ void ese_db_seeded(struct ese_db *db, uint64_t used_pages)
 	db->used_pages = MAX_OF(db->used_pages, (uint32_t)used_pages);
 }
 
+uint64_t ese_db_log_from(const struct ese_db *db)
+{
+	return db->log_from;
+}
+
 bool ese_db_is_open(const struct ese_db *db)
 {
 	return db->state == DB_OPEN;

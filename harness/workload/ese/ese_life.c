@@ -120,6 +120,7 @@ static void first_checkpoint_made(void *arg, int status)
 void ese_db_create_at(struct ese_db *db, uint64_t lgpos, workload_fn done, void *arg)
 {
 	lgpos = lgpos / ESE_SEGMENT_BYTES * ESE_SEGMENT_BYTES;
+	db->log_from = lgpos;
 	begin(db, DB_BUSY, done, arg);
 	db->area.signature = db->pointer.area.signature = signature_of(db);
 	db->pointer.sequence = 0;

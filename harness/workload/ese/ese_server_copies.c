@@ -25,6 +25,7 @@ unsigned ese_server_active_count(const struct ese_server *server)
 void ese_server_set_active(struct ese_server *server, unsigned index, bool active)
 {
 	server->dbs[index].active = active;
+	server->paced_ns = 0; /* what is counted is another sum from now on */
 }
 
 void ese_server_tell_quiet(struct ese_server_db *db)

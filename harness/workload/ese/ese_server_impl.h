@@ -98,7 +98,7 @@ struct ese_server {
 	uint64_t arrival_ns, waiting;
 	struct exchange_day day;
 	uint64_t day_start_ns; /* when the load began */
-	double per_s;	       /* transactions */
+	double per_s;	       /* transactions of an active database */
 	uint64_t paced_ns, paced_transactions, paced_ios;
 	/* Waiting for all databases, or for what is busy. */
 	unsigned steps;

@@ -118,7 +118,8 @@ static void pace(struct ese_server *server)
 	for (unsigned i = 0; i < server->db_count; i++) {
 		const struct ese_db_counters *counters = ese_db_counters(server->dbs[i].db);
 
-		ios += counters->read_ios + counters->write_ios;
+		if (server->dbs[i].active) /* what copies replay is no transaction */
+			ios += counters->read_ios + counters->write_ios;
 	}
 	/* A low rate takes longer until it says something. */
 	if (server->paced_ns && ios <= server->paced_ios + PACE_IOS_MIN)
@@ -126,7 +127,7 @@ static void pace(struct ese_server *server)
 	if (server->paced_ns && server->counts.transactions > server->paced_transactions) {
 		double each = (double)(ios - server->paced_ios) /
 			      (double)(server->counts.transactions - server->paced_transactions);
-		double wanted = ese_server_target_iops(server) / each;
+		double wanted = server->setup.iops_per_database / each;
 
 		/* Writes come later than what caused them: not at once, so that it does not swing.
 		 */
@@ -147,7 +148,8 @@ static void take_slot(struct ese_server *server)
 
 static uint64_t next_arrival(struct ese_server *server)
 {
-	double gap_ns = rng_exponential(&server->dice, (double)NS_PER_S / server->per_s);
+	double gap_ns = rng_exponential(
+	    &server->dice, (double)NS_PER_S / (server->per_s * ese_server_active_count(server)));
 
 	return server->day_start_ns + exchange_day_after(&server->day,
 							 server->arrival_ns - server->day_start_ns,
@@ -310,7 +312,7 @@ int ese_sessions_open(struct ese_server *server)
 		server->sessions[i]->next = server->free_slots;
 		server->free_slots = server->sessions[i];
 	}
-	server->per_s = server->setup.iops_per_database * server->db_count / IOS_PER_TRANSACTION;
+	server->per_s = server->setup.iops_per_database / IOS_PER_TRANSACTION;
 	return r;
 }
 

@@ -76,7 +76,7 @@ static int check_log(struct ese_test *test, struct ese_test_db *db)
 			   : -ENODEV;
 	db->log_check.tip = ese_log_flushed(log);
 	config.area = *area;
-	config.from_lgpos = first_lgpos(area, db->log_check.tip);
+	config.from_lgpos = MAX_OF(first_lgpos(area, db->log_check.tip), ese_db_log_from(db->db));
 	config.until_lgpos = db->log_check.tip;
 	db->log_check.files =
 	    (double)(db->log_check.tip - MIN_OF(config.from_lgpos, db->log_check.tip)) /

@@ -40,6 +40,45 @@ static unsigned logs_on(const struct ese_config *config, const char *volume)
 	return logs;
 }
 
+/* NAMES are HOST/VOLUME. */
+static int check_name(const char *key, const char *volume, const char *const *names, size_t count,
+		      struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *slash = strchr(names[i], '/');
+
+		if (!volume || (slash && !strcmp(slash + 1, volume)))
+			return 0;
+	}
+	err_set(err, -EINVAL, "placement: no host has a volume '%.100s' (%s)", volume ? volume : "",
+		key);
+	err_hint(err, "database, log and copy-of name volumes of the hosts");
+	return -EINVAL;
+}
+
+static int check_placement(const struct ese_placement_config *place, const char *const *names,
+			   size_t count, struct err *err)
+{
+	int r = check_name("database", place->database, names, count, err);
+
+	if (r == 0)
+		r = check_name("log", place->log, names, count, err);
+	if (r == 0)
+		r = check_name("copy-of", place->copy_of, names, count, err);
+	return r;
+}
+
+int ese_check_names(const void *config, const char *const *names, size_t count, struct err *err)
+{
+	const struct cfg_list *list = &((const struct ese_config *)config)->placement;
+	const struct ese_placement_config *places = list->items;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < list->count; i++)
+		r = check_placement(&places[i], names, count, err);
+	return r;
+}
+
 /* What the layouts say of a volume of SIZE_BYTES. */
 static int check_size(const struct ese_config *config, const char *volume, uint64_t size_bytes,
 		      struct err *err)

@@ -396,6 +396,7 @@ const struct workload_ops ese_workload_ops = {
     .verify = verify_ese,
     .free = free_ese,
     .check = ese_check_volume,
+    .check_names = ese_check_names,
     .warm_up = warm_up_ese,
     .window = window_ese,
     .describe = describe_ese,

@@ -177,6 +177,10 @@ static const struct error_case host_cases[] = {
     {"workload.log-size=2GiB",
      "volume db1 has 1.0 GiB: too small for a database of 64.0 MiB and logs of 2.0 GiB; make the "
      "volume larger, or set workload.database-size, .prefill and .log-size"},
+    {"workload={type: exchange, engine: ese, mailboxes: 10, initial-size: 64MiB, placement: "
+     "[{database: db9}]}",
+     "placement: no host has a volume 'db9' (database); database, log and copy-of name volumes of "
+     "the hosts"},
     {"run.interval=31s", "'interval' is longer than 'duration'"},
 };
 

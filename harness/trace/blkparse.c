@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "harness/trace/trace_impl.h"
 
 enum { WORDS = 10, SECTOR_BYTES = 512, PENDING_MAX = 4096, PATIENCE_LINES = 8192 };
@@ -100,7 +101,8 @@ static int give(struct trace_parse *parse, unsigned index, uint64_t end_ns)
 	struct blkparse_state *state = parse->state;
 	struct trace_record record = state->pending[index].record;
 
-	record.end_ns = end_ns;
+	/* The clocks of two processors need not agree. */
+	record.end_ns = MAX_OF(end_ns, record.begin_ns);
 	forget(state, index);
 	return trace_give(parse, &record);
 }

@@ -93,6 +93,7 @@ static void make_target(void *arg, int status)
 	/* What is logged from here on is replayed; what was before is in the pages. */
 	copy->seed_lgpos = ese_log_tip(log);
 	ese_log_hold(log, copy->holder, copy->seed_lgpos / ESE_SEGMENT_BYTES * ESE_SEGMENT_BYTES);
+	ese_db_become_copy(dag_db(&copy->passive), dag_db(&copy->active));
 	ese_db_create_at(dag_db(&copy->passive), copy->seed_lgpos, seed_created, copy);
 }
 

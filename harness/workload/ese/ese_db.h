@@ -158,6 +158,8 @@ void ese_db_replayed(struct ese_db *db, uint64_t lgpos);
 void ese_db_lead(struct ese_db *db, uint64_t dbtime);
 bool ese_db_follows(const struct ese_db *db);
 void ese_db_set_streams(struct ese_db *db, const struct ese_db_streams *streams);
+/* Closed, before ese_db_create_at: the same database as OF, which is attached. */
+void ese_db_become_copy(struct ese_db *db, const struct ese_db *of);
 /* For the seed: what the cache has of a page, newer than the volume's; NULL: nothing. */
 const struct ese_image *ese_db_cached(const struct ese_db *db, uint64_t page);
 /* Pages up to USED_PAGES have been written beside the cache. */

@@ -3,6 +3,7 @@
  * A database as a passive copy, and its way between passive and active.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "harness/workload/ese/ese_db_impl.h"
@@ -41,6 +42,16 @@ void ese_db_set_streams(struct ese_db *db, const struct ese_db_streams *streams)
 	db->env.streams = *streams;
 	if (db->log)
 		ese_log_set_stream(db->log, streams->log_write);
+}
+
+void ese_db_become_copy(struct ese_db *db, const struct ese_db *of)
+{
+	const struct ese_identity *identity = &ese_file_header(of->file)->identity;
+
+	assert(db->state == DB_CLOSED);
+	memcpy(db->config.creation, identity->creation, sizeof db->config.creation);
+	db->config.id = identity->database;
+	db->config.seed = identity->seed;
 }
 
 const struct ese_image *ese_db_cached(const struct ese_db *db, uint64_t page)

@@ -262,7 +262,7 @@ static void describe_database(const struct ese_server *server, struct ese_db_con
 		},
 	};
 	ese_config_constants(config, &ret_config->constants);
-	page_run_uuid(server->setup.env->seed, loop_wall_ns(server->loop), ret_config->creation);
+	page_run_uuid(server->setup.env->seed, server->setup.wall_ns, ret_config->creation);
 }
 
 static int open_database(struct ese_server *server, unsigned index, struct err *err)

@@ -50,7 +50,8 @@ struct ese_server_setup {
 	const struct ese_config *config;
 	struct workload_check *check; /* counted into */
 	const char *host;
-	unsigned number; /* among the servers of the run, from 1 */
+	unsigned number;  /* among the servers of the run, from 1 */
+	uint64_t wall_ns; /* when the run began: new databases and their copies know by it */
 	const struct ese_place *places;
 	unsigned database_count;
 	double iops_per_database; /* the target: of each active one */

@@ -89,7 +89,7 @@ void ese_test_scan_due(struct ese_test *test)
 	double sum = 0;
 
 	for (unsigned i = 0; i < test->db_count; i++)
-		sum += ese_checksum_progress(test->dbs[i].scan);
+		sum += test->dbs[i].scan ? ese_checksum_progress(test->dbs[i].scan) : 1;
 	test->setup.workload->progress = sum / test->db_count;
 	loop_timer_set(test->loop, &test->timer, loop_now_ns(test->loop) + POLL_NS);
 }

@@ -41,6 +41,7 @@ static unsigned active_databases(const struct ese_workload *ese)
 
 static int make_servers(struct ese_workload *ese, struct err *err)
 {
+	uint64_t wall_ns = loop_wall_ns(ese->env.loop);
 	int r = 0;
 
 	for (unsigned first = 0; r == 0 && first < ese->database_count;) {
@@ -50,6 +51,7 @@ static int make_servers(struct ese_workload *ese, struct err *err)
 		    .config = &ese->config,
 		    .check = &ese->base.check,
 		    .host = ese->places[first].database->host,
+		    .wall_ns = wall_ns,
 		    .number = ese->server_count + 1,
 		    .places = &ese->places[first],
 		    .database_count = count,

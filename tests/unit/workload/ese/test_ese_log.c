@@ -812,8 +812,8 @@ static void qnap_log_emerges(void **state)
 	rate = (double)counters->writes / seconds;
 	bytes = (double)counters->write_bytes / (double)counters->writes;
 	print_message(
-	    "log writes %.3f/s of %.0f B (5.312/s of 20,620 B), %.4f files/s, lazy %.3f/s\n", rate,
-	    bytes, (double)counters->files_closed / seconds,
+	    "# log writes %.3f/s of %.0f B (5.312/s of 20,620 B), %.4f files/s, lazy %.3f/s\n",
+	    rate, bytes, (double)counters->files_closed / seconds,
 	    (double)counters->flushes_lazy / seconds);
 	assert_true(rate > 5.312 * 0.97 && rate < 5.312 * 1.03);
 	assert_true(bytes > 20620 * 0.97 && bytes < 20620 * 1.03);

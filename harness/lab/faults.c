@@ -392,6 +392,20 @@ static void resolve_target(struct lab *lab, struct fault_config *fault,
 
 /* ---- the workload ---- */
 
+/* What the workload itself says of it. */
+static void check_with_workload(struct lab *lab, const struct fault_config *fault)
+{
+	const struct workload_ops *ops = lab->workload_ops;
+	const struct workload_fault told = {.volume = fault->volume, .to = fault->to};
+	struct err err = {0};
+
+	if (!ops || !ops->check_fault || !fault->volume || cfg_error_count(lab->cfg) ||
+	    ops->check_fault(lab->workload_config, &told, &err) == 0)
+		return;
+	cfg_error_raw(lab->cfg, &fault->raw[fault->kind], "%s", err.what);
+	cfg_hint(lab->cfg, "%s", err.hint);
+}
+
 static void resolve_workload(struct lab *lab, struct fault_config *fault,
 			     const struct fault_args *args)
 {
@@ -404,6 +418,7 @@ static void resolve_workload(struct lab *lab, struct fault_config *fault,
 	fault->rate_bytes = args->rate_bytes;
 	if (lab->workload_ops && !lab->workload_ops->fault)
 		cfg_error_at(lab->cfg, &fault->at_ns, "the workload has no copies of databases");
+	check_with_workload(lab, fault);
 }
 
 /* ---- when ---- */

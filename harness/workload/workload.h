@@ -145,6 +145,8 @@ struct workload_ops {
 	/* NULL, or whether CONFIG names only volumes that there are: NAMES are HOST/VOLUME. */
 	int (*check_names)(const void *config, const char *const *names, size_t count,
 			   struct err *err);
+	/* What can be told of a fault before the run; beside `fault`. */
+	int (*check_fault)(const void *config, const struct workload_fault *fault, struct err *err);
 	/* NULL, or called once after start: the run stays in its warm-up until DONE was called (and
 	 * run.warmup has passed).  The workload bounds how long that takes.  A negative status ends
 	 * the run; a reason given to env.failed before is the better one. */

@@ -40,20 +40,49 @@ static unsigned logs_on(const struct ese_config *config, const char *volume)
 	return logs;
 }
 
-/* NAMES are HOST/VOLUME. */
-static int check_name(const char *key, const char *volume, const char *const *names, size_t count,
-		      struct err *err)
+/* The HOST/VOLUME of NAMES that has VOLUME; NULL: none. */
+static const char *find_name(const char *volume, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const char *slash = strchr(names[i], '/');
 
-		if (!volume || (slash && !strcmp(slash + 1, volume)))
-			return 0;
+		if (slash && !strcmp(slash + 1, volume))
+			return names[i];
 	}
-	err_set(err, -EINVAL, "placement: no host has a volume '%.100s' (%s)", volume ? volume : "",
-		key);
+	return NULL;
+}
+
+static int check_name(const char *key, const char *volume, const char *const *names, size_t count,
+		      struct err *err)
+{
+	if (!volume || find_name(volume, names, count))
+		return 0;
 	err_hint(err, "database, log and copy-of name volumes of the hosts");
-	return -EINVAL;
+	return err_set(err, -EINVAL, "placement: no host has a volume '%.100s' (%s)", volume, key);
+}
+
+/* The volumes of PLACE exist: their hosts fit, too. */
+static int check_places_hosts(const struct ese_placement_config *place, const char *const *names,
+			      size_t count, struct err *err)
+{
+	const char *host = find_name(place->database, names, count);
+	int length = (int)(strchr(host, '/') - host) + 1;
+
+	if (place->log && strncmp(find_name(place->log, names, count), host, (size_t)length) != 0) {
+		err_hint(err, "name a volume of the same host");
+		return err_set(err, -EINVAL,
+			       "placement: host %.*s has no volume %.60s for the log of %.60s",
+			       length - 1, host, place->log, place->database);
+	}
+	if (place->copy_of &&
+	    !strncmp(find_name(place->copy_of, names, count), host, (size_t)length)) {
+		err_hint(err, "copy-of names the volume of an active database on another host");
+		return err_set(err, -EINVAL,
+			       "placement: %.60s cannot be a copy of %.60s: both are volumes of "
+			       "host %.*s",
+			       place->database, place->copy_of, length - 1, host);
+	}
+	return 0;
 }
 
 static int check_placement(const struct ese_placement_config *place, const char *const *names,
@@ -65,7 +94,7 @@ static int check_placement(const struct ese_placement_config *place, const char 
 		r = check_name("log", place->log, names, count, err);
 	if (r == 0)
 		r = check_name("copy-of", place->copy_of, names, count, err);
-	return r;
+	return r == 0 ? check_places_hosts(place, names, count, err) : r;
 }
 
 int ese_check_names(const void *config, const char *const *names, size_t count, struct err *err)
@@ -77,6 +106,34 @@ int ese_check_names(const void *config, const char *const *names, size_t count, 
 	for (size_t i = 0; r == 0 && i < list->count; i++)
 		r = check_placement(&places[i], names, count, err);
 	return r;
+}
+
+/* The database that VOLUME held, or held a copy of, when the run began. */
+static const char *original(const struct ese_config *config, const char *volume)
+{
+	const struct ese_placement_config *place = placement_of(config, volume);
+
+	return place && place->copy_of ? place->copy_of : volume;
+}
+
+/* Earlier faults may have made a copy the active database: which of them is active counts when the
+ * fault comes, here only that both hold the same database. */
+int ese_check_fault(const void *opaque, const struct workload_fault *fault, struct err *err)
+{
+	const struct ese_config *config = opaque;
+	const struct ese_placement_config *places = config->placement.items;
+	const char *database = original(config, fault->volume);
+	bool copied = false;
+
+	for (size_t i = 0; i < config->placement.count; i++)
+		copied |= places[i].copy_of && !strcmp(places[i].copy_of, database);
+	if (copied && (!fault->to || (strcmp(fault->to, fault->volume) != 0 &&
+				      !strcmp(original(config, fault->to), database))))
+		return 0;
+	err_hint(err, "workload.placement: [{database: VOLUME, copy-of: %s}] makes one", database);
+	return copied ? err_set(err, -EINVAL, "volume %s holds no copy of %s", fault->to,
+				fault->volume)
+		      : err_set(err, -EINVAL, "database %s has no copy", fault->volume);
 }
 
 /* What the layouts say of a volume of SIZE_BYTES. */

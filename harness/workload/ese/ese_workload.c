@@ -399,6 +399,7 @@ const struct workload_ops ese_workload_ops = {
     .free = free_ese,
     .check = ese_check_volume,
     .check_names = ese_check_names,
+    .check_fault = ese_check_fault,
     .warm_up = warm_up_ese,
     .window = window_ese,
     .describe = describe_ese,

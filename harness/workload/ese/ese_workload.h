@@ -44,6 +44,8 @@ int ese_check_volume(const void *config, const char *volume, uint64_t size_bytes
 		     uint32_t block_bytes, struct err *err);
 /* Whether placement names only volumes that there are (workload_ops.check_names). */
 int ese_check_names(const void *config, const char *const *names, size_t count, struct err *err);
+/* Whether a fault of the timeline is about a database with copies (workload_ops.check_fault). */
+int ese_check_fault(const void *config, const struct workload_fault *fault, struct err *err);
 int ese_check_devices(const struct ese_workload *ese, struct err *err);
 int ese_make_places(struct ese_workload *ese, struct err *err);
 

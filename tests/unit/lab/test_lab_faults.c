@@ -335,6 +335,57 @@ static void a_wrong_url_is_told_once(void **state)
 	free(text);
 }
 
+/* db1 and its log on h1, the copy db1b on h2. */
+static const char copies_lab[] =
+    "name: copies\n"
+    "hosts:\n"
+    "- name: h1\n"
+    "  luns: [{name: db1, urls: ['iscsi://10.0.0.1/iqn.2026-11.test:x/1']},\n"
+    "         {name: log1, urls: ['iscsi://10.0.0.1/iqn.2026-11.test:x/2']}]\n"
+    "- name: h2\n"
+    "  luns: [{name: db1b, urls: ['iscsi://10.0.0.1/iqn.2026-11.test:x/3']},\n"
+    "         {name: db2, urls: ['iscsi://10.0.0.1/iqn.2026-11.test:x/4']}]\n"
+    "workload:\n"
+    "  {type: exchange, engine: ese, mailboxes: 10,\n"
+    "   placement: [{database: db1, log: log1}, {database: db1b, copy-of: db1}]}\n"
+    "run: {duration: 100s}\n";
+
+static void copies_and_logs_must_be_there(void **state)
+{
+#define PLACED(rows) "workload.placement=[" rows "]", "lab.yaml:"
+#define FAULT(fault) "faults=[{at: 1s, " fault "}]", "--set faults=[{at: 1s, " fault "}]: "
+	static const struct {
+		const char *set, *place, *expected;
+	} cases[] = {
+	    {PLACED("{database: nix}"), "placement: no host has a volume 'nix' (database)"},
+	    {PLACED("{database: db1, log: nix}"), "placement: no host has a volume 'nix' (log)"},
+	    {PLACED("{database: db1, log: db2}"),
+	     "placement: host h1 has no volume db2 for the log of db1"},
+	    {PLACED("{database: db1b, copy-of: nix}"),
+	     "placement: no host has a volume 'nix' (copy-of)"},
+	    {PLACED("{database: db1b, copy-of: db2}"),
+	     "placement: db1b cannot be a copy of db2: both are volumes of host h2"},
+	    {FAULT("copy-activate: {database: db2}"), "database db2 has no copy"},
+	    {FAULT("copy-reseed: {database: db1, to: db2}"), "volume db2 holds no copy of db1"},
+	    {FAULT("copy-reseed: {database: db1, to: db1}"), "volume db1 holds no copy of db1"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *sets[] = {cases[i].set, NULL};
+		char *text = NULL;
+
+		assert_null(load_text(copies_lab, sets, &text));
+		if (strncmp(text, cases[i].place, strlen(cases[i].place)) != 0 ||
+		    !strstr(text, cases[i].expected))
+			fail_msg("--set %s: expected '%s', got '%s'", cases[i].set,
+				 cases[i].expected, text);
+		free(text);
+	}
+	/* Back again: then the copy is the active one. */
+	lab_free(load(copies_lab, "faults=[{at: 1s, copy-activate: {database: db1}}, "
+				  "{at: 9s, copy-activate: {database: db1b, to: db1}}]"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +397,7 @@ int main(void)
 	    cmocka_unit_test(random_ones_come_from_the_seed),
 	    cmocka_unit_test(mistakes_are_told),
 	    cmocka_unit_test(a_wrong_url_is_told_once),
+	    cmocka_unit_test(copies_and_logs_must_be_there),
 	};
 
 	return cmocka_run_group_tests_name("faults", tests, NULL, NULL);

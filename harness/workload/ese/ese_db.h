@@ -166,6 +166,8 @@ const struct ese_image *ese_db_cached(const struct ese_db *db, uint64_t page);
 void ese_db_seeded(struct ese_db *db, uint64_t used_pages);
 /* Where its log begins, as far as it was made in this run; else 0. */
 uint64_t ese_db_log_from(const struct ese_db *db);
+/* Its pages are lost, or about to be made anew: nobody will read back what was written of them. */
+void ese_db_forget_written(struct ese_db *db);
 bool ese_db_is_open(const struct ese_db *db);
 uint64_t ese_db_dbtime(const struct ese_db *db);
 

@@ -71,6 +71,13 @@ uint64_t ese_db_log_from(const struct ese_db *db)
 	return db->log_from;
 }
 
+void ese_db_forget_written(struct ese_db *db)
+{
+	if (db->env.check)
+		db->env.check->pages_written -= db->first_writes;
+	db->first_writes = 0;
+}
+
 bool ese_db_is_open(const struct ese_db *db)
 {
 	return db->state == DB_OPEN;

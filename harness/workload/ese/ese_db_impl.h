@@ -102,7 +102,8 @@ struct ese_db {
 	/* A passive copy: redo stands at `replayed`. */
 	bool passive;
 	uint64_t replayed;
-	uint64_t log_from; /* of one that was made (again) in this run */
+	uint64_t log_from;     /* of one that was made (again) in this run */
+	uint64_t first_writes; /* its part of env.check->pages_written */
 
 	/* Checkpoint. */
 	struct ese_checkpoint checkpoint;      /* the last one on the volume */

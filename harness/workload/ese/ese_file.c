@@ -118,6 +118,7 @@ static int open_pager(struct ese_file *file)
 	    .host = config->host,
 	    .volume = config->volume,
 	    .check = config->check,
+	    .first_writes = config->first_writes,
 	    .mismatch = config->mismatch,
 	    .arg = config->arg,
 	};

@@ -84,6 +84,7 @@ struct ese_file_config {
 	bool fua;
 	const char *host, *volume;
 	struct workload_check *check;
+	uint64_t *first_writes;
 	void (*mismatch)(void *arg, const struct mismatch *mismatch);
 	void *arg;
 };

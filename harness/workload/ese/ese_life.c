@@ -68,6 +68,7 @@ static int open_file(struct ese_db *db)
 	    .host = device->host,
 	    .volume = device->volume,
 	    .check = db->env.check,
+	    .first_writes = &db->first_writes,
 	    .mismatch = db->env.mismatch,
 	    .arg = db->env.arg,
 	};
@@ -119,6 +120,7 @@ static void first_checkpoint_made(void *arg, int status)
  * earlier life of the same database is the newer. */
 void ese_db_create_at(struct ese_db *db, uint64_t lgpos, workload_fn done, void *arg)
 {
+	ese_db_forget_written(db);
 	lgpos = lgpos / ESE_SEGMENT_BYTES * ESE_SEGMENT_BYTES;
 	db->log_from = lgpos;
 	begin(db, DB_BUSY, done, arg);

@@ -339,9 +339,12 @@ void ese_pager_read(struct ese_pager *pager, struct ese_page_io *pio)
 
 static void count_written(struct ese_pager *pager, uint64_t page)
 {
-	if (pager->config.check && pager->config.content &&
-	    ese_flush_map_get(&pager->map, page) == ESE_FLUSH_NEVER)
-		pager->config.check->pages_written++;
+	if (!pager->config.check || !pager->config.content ||
+	    ese_flush_map_get(&pager->map, page) != ESE_FLUSH_NEVER)
+		return;
+	pager->config.check->pages_written++;
+	if (pager->config.first_writes)
+		(*pager->config.first_writes)++;
 }
 
 static void write_ended(struct io *io)

@@ -85,6 +85,8 @@ struct ese_pager_config {
 	/* Who is told of mismatches and what counts them and what was verified; all may be NULL. */
 	const char *host, *volume;
 	struct workload_check *check;
+	/* NULL, or counts pages as check->pages_written does, of this database alone. */
+	uint64_t *first_writes;
 	void (*mismatch)(void *arg, const struct mismatch *mismatch);
 	void *arg;
 };

@@ -14,11 +14,8 @@
 #include "harness/workload/replay.h"
 
 static const struct workload_ops *const table[] = {
-    &exchange_workload_ops,
-    &ese_workload_ops,
-    &foreign_workload_ops,
-    &raw_workload_ops,
-    &replay_workload_ops,
+    &exchange_workload_ops, &ese_workload_ops,	  &foreign_workload_ops,
+    &raw_workload_ops,	    &replay_workload_ops,
 };
 
 const char *const workload_names[] = {"exchange", "foreign", "raw", "replay", NULL};

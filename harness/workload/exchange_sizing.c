@@ -38,6 +38,8 @@
 #define BDM_PER_S   9.0
 #define BDM_BYTES   261228.0
 #define GROWTH_FREE 1.05
+/* At least, for the smallest databases: 64 MiB to grow, the engine's log ring, its map. */
+#define VOLUME_BESIDE (320.0 * MIB)
 
 static const struct slope {
 	const char *profile;
@@ -169,6 +171,8 @@ static int size_database(struct exchange_sizing *sizing, struct err *err)
 	sizing->volume_bytes =
 	    (sizing->database_bytes * GROWTH_FREE + sizing->index_bytes + sizing->log_bytes) /
 	    VOLUME_FILL;
+	sizing->volume_bytes =
+	    fmax(sizing->volume_bytes, sizing->database_bytes * GROWTH_FREE + VOLUME_BESIDE);
 	sizing->total_bytes = sizing->volume_bytes * databases;
 	return 0;
 }

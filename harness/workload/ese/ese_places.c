@@ -118,17 +118,17 @@ static const char *original(const struct ese_config *config, const char *volume)
 
 /* Earlier faults may have made a copy the active database: which of them is active counts when the
  * fault comes, here only that both hold the same database. */
-int ese_check_fault(const void *opaque, const struct workload_fault *fault, struct err *err)
+int ese_check_fault(const void *config, const struct workload_fault *fault, struct err *err)
 {
-	const struct ese_config *config = opaque;
-	const struct ese_placement_config *places = config->placement.items;
-	const char *database = original(config, fault->volume);
+	const struct ese_config *ese = config;
+	const struct ese_placement_config *places = ese->placement.items;
+	const char *database = original(ese, fault->volume);
 	bool copied = false;
 
-	for (size_t i = 0; i < config->placement.count; i++)
+	for (size_t i = 0; i < ese->placement.count; i++)
 		copied |= places[i].copy_of && !strcmp(places[i].copy_of, database);
 	if (copied && (!fault->to || (strcmp(fault->to, fault->volume) != 0 &&
-				      !strcmp(original(config, fault->to), database))))
+				      !strcmp(original(ese, fault->to), database))))
 		return 0;
 	err_hint(err, "workload.placement: [{database: VOLUME, copy-of: %s}] makes one", database);
 	return copied ? err_set(err, -EINVAL, "volume %s holds no copy of %s", fault->to,

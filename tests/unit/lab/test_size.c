@@ -195,15 +195,15 @@ static void every_lab_is_accepted(void **state)
 {
 	static const struct {
 		uint64_t mailboxes, quota_gib, messages, servers, copies, databases;
-	} demands[] = {{1, 1, 50, 1, 1},	{1000, 2, 250, 1, 2},	  {5000, 2, 150, 4, 2},
-		       {24000, 2, 100, 12, 4},	{200000, 10, 500, 40, 3}, {3000, 1, 150, 3, 1},
-		       {1200, 10, 150, 1, 2, 1}};
+	} demands[] = {{1, 1, 50, 1, 1},	 {1000, 2, 250, 1, 2},	   {5000, 2, 150, 4, 2},
+		       {24000, 2, 100, 12, 4},	 {200000, 10, 500, 40, 3}, {3000, 1, 150, 3, 1},
+		       {1200, 10, 150, 1, 2, 1}, {1, 0, 50, 1, 2}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(demands); i++) {
 		struct exchange_demand demand = {
 		    .profile = (int)(i % 4),
 		    .mailboxes = demands[i].mailboxes,
-		    .quota_bytes = demands[i].quota_gib * GIB,
+		    .quota_bytes = demands[i].quota_gib ? demands[i].quota_gib * GIB : MIB,
 		    .messages = demands[i].messages,
 		    .servers = demands[i].servers,
 		    .copies = demands[i].copies,

@@ -14,10 +14,52 @@
 #include "harness/workload/foreign.h"
 #include "harness/workload/workload.h"
 
+/* The hint to an error about TEXT, which is none of NAMES. */
+static void hint_names(struct lab *lab, const char *text, const char *const *names)
+{
+	const char *near = cfg_nearest(text, names);
+	char known[200] = "";
+
+	for (size_t i = 0; names[i]; i++) {
+		size_t used = strlen(known);
+		(void)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
+	}
+	if (near)
+		cfg_hint(lab->cfg, "did you mean '%s'? allowed: %s", near, known);
+	else
+		cfg_hint(lab->cfg, "allowed: %s", known);
+}
+
+/* The one of OPS' type that `engine` names, OPS without such a key; NULL with the error reported:
+ * nobody knows then by which schema the other keys are to be read. */
+static const struct workload_ops *find_engine(struct lab *lab, const struct workload_ops *ops)
+{
+	enum { ENGINES_MAX = 8 };
+	const char *names[ENGINES_MAX + 1] = {NULL}, *engine;
+	const struct workload_ops *found, *other;
+	struct cfg_raw value;
+	size_t count = 0;
+
+	if (!ops->engine || !cfg_raw_find(&lab->workload, "engine", &value))
+		return ops;
+	engine = cfg_raw_scalar(&value);
+	if (!engine) /* the schema says what is wrong with it */
+		return ops;
+	found = workload_find_engine(ops->name, engine);
+	if (found)
+		return found;
+	for (size_t i = 0; (other = workload_at(i)) && count < ENGINES_MAX; i++)
+		if (other->engine && !strcmp(other->name, ops->name))
+			names[count++] = other->engine;
+	cfg_error_raw(lab->cfg, &value, "'engine' has the unknown value '%.60s'", engine);
+	hint_names(lab, engine, names);
+	return NULL;
+}
+
 /* Finds `type` among the workload's keys, then decodes the rest by the schema it names. */
 static void decode_workload(struct lab *lab)
 {
-	const char *key, *type = NULL, *near;
+	const char *key, *type = NULL;
 	struct cfg_raw value = {NULL};
 
 	if (!lab->workload.node)
@@ -36,23 +78,12 @@ static void decode_workload(struct lab *lab)
 	const struct workload_ops *ops = workload_find(type);
 	if (!ops) {
 		cfg_error_raw(lab->cfg, &value, "there is no workload of type '%.60s'", type);
-		char known[200] = "";
-		for (size_t i = 0; workload_names[i]; i++) {
-			size_t used = strlen(known);
-			(void)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
-				       workload_names[i]);
-		}
-		near = cfg_nearest(type, workload_names);
-		if (near)
-			cfg_hint(lab->cfg, "did you mean '%s'? allowed: %s", near, known);
-		else
-			cfg_hint(lab->cfg, "allowed: %s", known);
+		hint_names(lab, type, workload_names);
 		return;
 	}
-	/* An engine nobody knows is told by the schema of the first. */
-	if (ops->engine && cfg_raw_find(&lab->workload, "engine", &value) &&
-	    cfg_raw_scalar(&value) && workload_find_engine(type, cfg_raw_scalar(&value)))
-		ops = workload_find_engine(type, cfg_raw_scalar(&value));
+	ops = find_engine(lab, ops);
+	if (!ops)
+		return;
 	lab->workload_config = calloc(1, ops->schema->size);
 	if (!lab->workload_config) {
 		cfg_error_raw(lab->cfg, &lab->workload, "out of memory");

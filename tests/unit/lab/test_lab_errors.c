@@ -295,6 +295,14 @@ static void test_places(void **state)
 	    NULL,
 	    "lab.yaml:4:3: the lab has no group whose volumes a host could use; add a group, "
 	    "or give the host luns with urls\n");
+	/* An engine that nobody knows says nothing of the other keys. */
+	check_errors(small_lab,
+		     (const char *const[]){"workload={type: exchange, engine: eze, mailboxes: 10, "
+					   "initial-size: 64MiB, backlog: 1}",
+					   NULL},
+		     "--set workload={type: exchange, engine: eze, mailboxes: 10, initial-size: "
+		     "64MiB, backlog: 1}: 'engine' has the unknown value 'eze'; did you mean "
+		     "'ese'? allowed: streams, ese\n");
 	/* What is wrong already brings no further errors. */
 	check_errors("name: x\n"
 		     "group: {style: lun, portal: 1, pools: 2, volumes: [3]}\n"

@@ -27,9 +27,14 @@ static void judge_trace(struct record *record)
 	const json_t *left_out = json_object_get(replay, "left_out");
 	const json_t *bad = json_array_get(json_object_get(trace, "malformed"), 0);
 	uint64_t measured = 0;
+	const char *end = "";
 	char text[500] = "";
 	size_t used;
 
+	if (count_of(replay, "sent"))
+		end = json_is_true(json_object_get(replay, "finished"))
+			  ? ", the trace to its end"
+			  : ", the trace not to its end";
 	for (unsigned i = 0; i < record->stream_count; i++)
 		measured += record->streams[i].ios + record->streams[i].errors;
 	add_count(text, sizeof text, count_of(trace, "malformed_lines"),
@@ -45,13 +50,11 @@ static void judge_trace(struct record *record)
 		  "I/Os beyond the end left out");
 	add_count(text, sizeof text, count_of(left_out, "trims_unsupported"),
 		  "trims left out, which the unit does not know");
-	verdict_add(
-	    record, verdict_pass_if(measured > 0), "trace", json_deep_copy(trace),
-	    "%s%llu I/Os sent%s%s",
-	    measured ? "" : "none was measured: ", (unsigned long long)count_of(replay, "sent"),
-	    json_is_true(json_object_get(replay, "finished")) ? ", the trace to its end"
-							      : ", the trace not to its end",
-	    text);
+	verdict_add(record, verdict_pass_if(measured > 0), "trace", json_deep_copy(trace),
+		    "%s%llu I/Os sent%s%s", measured ? "" : "none was measured: ",
+		    (unsigned long long)count_of(replay, "sent"), end, text);
+	if (!count_of(trace, "records"))
+		return;
 	verdict_hint(record, "a trace shorter than run.warmup has ended before anything counts; "
 			     "`map` must name the trace's devices");
 }

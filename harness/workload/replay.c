@@ -29,11 +29,16 @@ static void fail(struct replay *replay, const char *why)
 static void fail_unused(struct replay *replay)
 {
 	const struct trace_names *names = trace_set_names(replay->trace);
+	const struct trace_counts *counts = trace_set_counts(replay->trace);
 	char why[400];
 	size_t used;
 
 	if (!names->count) {
-		fail(replay, "the trace holds no I/O");
+		used = (size_t)snprintf(why, sizeof why, "the trace holds no I/O");
+		if (counts->bad_kept)
+			snprintf(why + used, sizeof why - used, "; malformed lines: %llu, %.300s",
+				 (unsigned long long)counts->bad, counts->bad_line[0]);
+		fail(replay, why);
 		return;
 	}
 	used = (size_t)snprintf(

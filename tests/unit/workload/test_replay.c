@@ -390,6 +390,14 @@ static void a_trace_of_nothing_ends(void **state)
 	assert_string_equal(rig->why, "the trace holds no I/O");
 	assert_int_equal(fake_stop(&rig->run), 0);
 	rig_free(rig);
+	config = defaults();
+	config.max_bad_lines = 2;
+	rig = rig_new(V3 "1 a open\n1 a read 0 0\n2 a read 0 0\n", config, 0);
+	if (!strstr(rig->why, "the trace holds no I/O; malformed lines: 2, ") ||
+	    !strstr(rig->why, ":3: the size is 0"))
+		fail_msg("%s", rig->why);
+	assert_int_equal(fake_stop(&rig->run), 0);
+	rig_free(rig);
 	/* One instant over and over passes time. */
 	config = defaults();
 	config.loops = 0;

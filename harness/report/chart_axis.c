@@ -203,10 +203,10 @@ static void rate_ticks(struct chart_frame *frame)
 	double step = round_above((frame->x_max - frame->x_min) / 8);
 	char label[32];
 
-	for (double at = ceil(frame->x_min / step - 1e-9) * step; at <= frame->x_max * 1.0001;
-	     at += step) {
-		value_label(label, sizeof label, CHART_PER_S, at);
-		add_tick(frame->x, &frame->x_count, at, label);
+	for (long long k = llround(ceil(frame->x_min / step - 1e-9));
+	     (double)k * step <= frame->x_max * 1.0001; k++) {
+		value_label(label, sizeof label, CHART_PER_S, (double)k * step);
+		add_tick(frame->x, &frame->x_count, (double)k * step, label);
 	}
 }
 

@@ -317,6 +317,31 @@ static void switchover_loses_nothing(void **state)
 	assert_both_same(test);
 }
 
+/* One of two servers has both databases for the second half of the time. */
+static void targets_follow_the_databases(void **state)
+{
+	struct dag_test *test = *state;
+	struct ese_server_counts begun[2], ended[2];
+	double target[2];
+
+	open_lab(test, "replication: file", 8);
+	for (unsigned i = 0; i < 2; i++)
+		ese_server_counts(ese_of(test)->servers[i], &begun[i]);
+	run_for(test, 60 * NS_PER_S);
+	assert_int_equal(activate(test, "db1", false, 0), 0);
+	settle(test);
+	run_for(test, begun[0].at_ns + 120 * NS_PER_S - loop_now_ns(test->loop));
+	for (unsigned i = 0; i < 2; i++) {
+		ese_server_counts(ese_of(test)->servers[i], &ended[i]);
+		target[i] =
+		    ese_server_mean_target_iops(ese_of(test)->servers[i], &begun[i], &ended[i]) /
+		    ese_config_target_iops(&test->config);
+	}
+	assert_true(target[0] > 0.24 && target[0] < 0.27);
+	assert_true(target[1] > 0.68 && target[1] < 0.76);
+	stop(test);
+}
+
 static void failover_loses_what_was_not_shipped(void **state)
 {
 	struct dag_test *test = *state;
@@ -400,6 +425,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(copies_follow_by_file, setup, teardown),
 	    cmocka_unit_test_setup_teardown(copies_follow_by_block, setup, teardown),
 	    cmocka_unit_test_setup_teardown(switchover_loses_nothing, setup, teardown),
+	    cmocka_unit_test_setup_teardown(targets_follow_the_databases, setup, teardown),
 	    cmocka_unit_test_setup_teardown(failover_loses_what_was_not_shipped, setup, teardown),
 	    cmocka_unit_test_setup_teardown(lossless_failover_is_refused, setup, teardown),
 	    cmocka_unit_test_setup_teardown(reseed_under_load, setup, teardown),

@@ -407,6 +407,16 @@ double ese_server_target_iops(const struct ese_server *server)
 	return server->setup.iops_per_database * ese_server_active_count(server);
 }
 
+double ese_server_mean_target_iops(const struct ese_server *server,
+				   const struct ese_server_counts *begun,
+				   const struct ese_server_counts *ended)
+{
+	if (ended->at_ns <= begun->at_ns)
+		return ese_server_target_iops(server);
+	return server->setup.iops_per_database * (double)(ended->active_ns - begun->active_ns) /
+	       (double)(ended->at_ns - begun->at_ns);
+}
+
 unsigned ese_server_database_count(const struct ese_server *server)
 {
 	return server->db_count;
@@ -454,6 +464,9 @@ uint64_t ese_server_cache_max_bytes(const struct ese_server *server)
 void ese_server_counts(const struct ese_server *server, struct ese_server_counts *ret_counts)
 {
 	*ret_counts = server->counts;
+	ret_counts->at_ns = loop_now_ns(server->loop);
+	ret_counts->active_ns +=
+	    ese_server_active_count(server) * (ret_counts->at_ns - server->roles_since_ns);
 	for (unsigned i = 0; i < server->db_count; i++) {
 		const struct ese_db_counters *counters = ese_db_counters(server->dbs[i].db);
 

@@ -64,6 +64,8 @@ struct ese_server_counts {
 	uint64_t stalls;       /* a transaction waited for a free page of the cache */
 	uint64_t log_stalls;   /* ... because the log ring was full */
 	uint64_t late;	       /* open loop: arrivals that waited for a free transaction */
+	uint64_t active_ns;    /* for how long databases were active, all together, ... */
+	uint64_t at_ns;	       /* ... by now */
 };
 
 int ese_server_new(const struct ese_server_setup *setup, struct ese_server **ret_server,
@@ -91,6 +93,10 @@ const char *ese_server_host(const struct ese_server *server);
  * without one. */
 double ese_server_day_share(const struct ese_server *server, uint64_t from_ns, uint64_t to_ns);
 double ese_server_target_iops(const struct ese_server *server);
+/* The same on average from BEGUN to ENDED: databases may have come and gone meanwhile. */
+double ese_server_mean_target_iops(const struct ese_server *server,
+				   const struct ese_server_counts *begun,
+				   const struct ese_server_counts *ended);
 unsigned ese_server_database_count(const struct ese_server *server);
 struct ese_db *ese_server_database(struct ese_server *server, unsigned index);
 const struct ese_place *ese_server_place(const struct ese_server *server, unsigned index);

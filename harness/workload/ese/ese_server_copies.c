@@ -24,6 +24,11 @@ unsigned ese_server_active_count(const struct ese_server *server)
 
 void ese_server_set_active(struct ese_server *server, unsigned index, bool active)
 {
+	struct ese_server_counts counts;
+
+	ese_server_counts(server, &counts);
+	server->counts.active_ns = counts.active_ns;
+	server->roles_since_ns = counts.at_ns;
 	server->dbs[index].active = active;
 	server->paced_ns = 0; /* what is counted is another sum from now on */
 }

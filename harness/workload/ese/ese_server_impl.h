@@ -100,6 +100,7 @@ struct ese_server {
 	uint64_t day_start_ns; /* when the load began */
 	double per_s;	       /* transactions of an active database */
 	uint64_t paced_ns, paced_transactions, paced_ios;
+	uint64_t roles_since_ns; /* counts.active_ns is of then */
 	/* Waiting for all databases, or for what is busy. */
 	unsigned steps;
 	int status;

@@ -331,7 +331,8 @@ static json_t *describe_server(const struct ese_test_server *server)
 		/* What the day has asked for in the window. */
 		json_object_set_new(
 		    json, "target_iops",
-		    json_real(ese_server_target_iops(server->server) *
+		    json_real(ese_server_mean_target_iops(server->server, &server->begun,
+							  &server->ended) *
 			      ese_server_day_share(server->server, test->window_begin_ns,
 						   test->window_end_ns)));
 	json_object_set_new(json, "achieved_iops",

@@ -42,12 +42,27 @@ static void transfer(struct rig_device *device, struct io *io)
 			     io->length_bytes);
 }
 
+static void timed_transfer(struct rig_device *device, struct io *io)
+{
+	struct rig *rig = device->rig;
+	uint64_t begin_ns;
+
+	if (!rig->setup.clock_ns || !device->memory) {
+		transfer(device, io);
+		return;
+	}
+	begin_ns = rig->setup.clock_ns();
+	transfer(device, io);
+	rig->transfer_ns += rig->setup.clock_ns() - begin_ns;
+	rig->transfers++;
+}
+
 static void served(void *arg)
 {
 	struct slot *slot = arg;
 	struct io *io = slot->io;
 
-	transfer(slot->device, io);
+	timed_transfer(slot->device, io);
 	slot->next = slot->device->free_slots;
 	slot->device->free_slots = slot;
 	io_complete(io, 0);
@@ -271,6 +286,7 @@ void rig_reset(struct rig *rig)
 	workload_reset_counters(rig->workload);
 	rig->reset_ns = loop_now_ns(rig->loop);
 	rig->transactions = transactions(rig);
+	rig->transfers = rig->transfer_ns = 0;
 }
 
 /* Rate (of one database) and mean size of all streams NAME. */

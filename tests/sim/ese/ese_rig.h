@@ -21,6 +21,7 @@ struct rig_setup {
 	bool content; /* the devices keep what is written; at most 4 GiB each */
 	/* How long an I/O takes; NULL: 14 ms, 2.4 ms, log 1.1 ms. */
 	uint64_t (*latency_ns)(struct rig *rig, const struct io *io, bool log);
+	uint64_t (*clock_ns)(void); /* not NULL: times what the devices do themselves */
 };
 
 /* Means of all databases of the rig since the last rig_reset; rates are of one database. */
@@ -48,6 +49,7 @@ struct rig {
 	char (*names)[16];
 	unsigned free_count;
 	uint64_t reset_ns, transactions;
+	uint64_t transfers, transfer_ns; /* timed ones since the last rig_reset, and their time */
 	bool failed;
 	char why[400];
 	int status;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "harness/workload/ese/ese_fill.h"
 #include "harness/workload/ese/ese_log_impl.h"
 
 static void waiters_init(struct ese_log_waiters *list)
@@ -245,19 +246,11 @@ static void begin_segment(struct ese_log *log)
 	log->tip += ESE_SEGMENT_HEADER_BYTES;
 }
 
-/* Padding that no array can compress or share. */
-static void fill(uint8_t *to, uint32_t size, uint64_t seed)
+/* Padding up to SIZE bytes on; no two places of the log begin alike. */
+static void pad(struct ese_log *log, uint32_t size)
 {
-	uint64_t word = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	uint32_t i = 0;
-
-	for (; i + 8 <= size; i += 8) {
-		word ^= word << 13;
-		word ^= word >> 7;
-		word ^= word << 17;
-		memcpy(to + i, &word, 8);
-	}
-	memset(to + i, 0x5a, size - i);
+	ese_fill(at(log, log->tip), size,
+		 (log->tip ^ log->config.area.signature) * UINT64_C(0xbf58476d1ce4e5b9));
 }
 
 /* FROM NULL: padding. */
@@ -273,7 +266,7 @@ static void put(struct ese_log *log, const uint8_t *from, uint32_t size)
 		if (from)
 			memcpy(at(log, log->tip), from, part);
 		else
-			fill(at(log, log->tip), part, log->tip ^ log->config.area.signature);
+			pad(log, part);
 		open_segment(log)->used = (uint16_t)(open_segment(log)->used + part);
 		log->tip += part;
 		size -= part;
@@ -288,7 +281,7 @@ void ese_log_pad(struct ese_log *log)
 
 	if (!off)
 		return;
-	fill(at(log, log->tip), ESE_SEGMENT_BYTES - off, log->tip ^ log->config.area.signature);
+	pad(log, ESE_SEGMENT_BYTES - off);
 	log->tip += ESE_SEGMENT_BYTES - off;
 }
 

@@ -51,11 +51,11 @@ static const char lab_text[] = "name: ese\n"
 			       /* Of so small a cache more must be free than one or two of a hundred. */
     "  constants: {flush-start: 6%, flush-stop: 12%}\n"
     "  placement: [{database: db3, log: log3}]\n"
-			       "run: {warmup: 20s, duration: 60s, interval: 5s}\n"
+			       "run: {warmup: 10s, duration: 30s, interval: 5s}\n"
 			       "faults:\n"
-			       "  - {at: 10s, path-down: {host: mbx1, path: 1}, for: 10s}\n"
-			       "  - {at: 15s, all-paths-down: {host: mbx2}, for: 3s}\n"
-			       "  - {at: 30s, drive-fail: {member: m1, drive: 2}}\n"
+			       "  - {at: 5s, path-down: {host: mbx1, path: 1}, for: 5s}\n"
+			       "  - {at: 8s, all-paths-down: {host: mbx2}, for: 3s}\n"
+			       "  - {at: 15s, drive-fail: {member: m1, drive: 2}}\n"
 			       "expect:\n"
 			       "  - {data-mismatches: 0}\n"
 			       "  - {io-errors: 0}\n";
@@ -116,7 +116,7 @@ static void faults_cost_no_page(void **state)
 
 static void equal_seeds_give_equal_runs(void **state)
 {
-	static const char *const sets[] = {"run.duration=10s", "faults=[]"};
+	static const char *const sets[] = {"run.duration=5s", "faults=[]"};
 	struct record *one = run(sets, 2), *two = run(sets, 2);
 
 	assert_int_equal(one->stream_count, two->stream_count);
@@ -131,10 +131,10 @@ static void equal_seeds_give_equal_runs(void **state)
 /* The rate is the target's, whatever the storage takes. */
 static void an_open_loop_keeps_its_rate(void **state)
 {
-	static const char *const sets[] = {"workload.loop=open", "workload.sessions=auto",
-					   "workload.mailboxes=500", "run.duration=60s",
-					   "faults=[]"};
-	struct record *record = run(sets, 5);
+	static const char *const sets[] = {"workload.loop=open",     "workload.sessions=auto",
+					   "workload.mailboxes=500", "run.warmup=30s",
+					   "run.duration=30s",	     "faults=[]"};
+	struct record *record = run(sets, 6);
 
 	check_passed(record);
 	print_message("# %.1f IOPS of %.1f\n", record->achieved_transactional_iops, 500 * 0.168);
@@ -147,12 +147,11 @@ static void an_open_loop_keeps_its_rate(void **state)
 static void writing_back_may_take_its_time(void **state)
 {
 	static const char *const sets[] = {
-	    "run.drain-limit=400ms",   "run.duration=30s",
-	    "workload.sessions=40",    "workload.cache-max=32MiB",
-	    "workload.log-files=100",  "workload.checkpoint-depth=60MB",
-	    "workload.think-time=1ms", "faults=[]",
+	    "run.drain-limit=400ms",	      "run.warmup=20s",		  "run.duration=30s",
+	    "workload.sessions=40",	      "workload.cache-max=32MiB", "workload.log-files=100",
+	    "workload.checkpoint-depth=60MB", "workload.think-time=1ms",  "faults=[]",
 	};
-	struct record *record = run(sets, 8);
+	struct record *record = run(sets, 9);
 
 	if (record->error)
 		fail_msg("%s", record->error);

@@ -81,4 +81,15 @@ static inline uint64_t round_up_u64(uint64_t v, uint64_t unit)
 #define GIB	  (MIB * 1024)
 #define TIB	  (GIB * 1024)
 
+/* The greatest common divisor; of 0 and N it is N. */
+static inline uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 #endif

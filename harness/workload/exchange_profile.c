@@ -63,19 +63,7 @@ static const struct cfg_field fields[] = {
      .min = 1,
      .max = 10e6,
      .help = "all mailboxes, spread evenly over the databases (one a volume)"},
-    {.key = "iops-per-mailbox",
-     .type = CFG_REAL,
-     .offset = AT(iops_per_mailbox),
-     .min = 0.0001,
-     .max = 1000,
-     .help = "transactional IOPS a mailbox; default: the profile's"},
-    {.key = "messages",
-     .type = CFG_UINT,
-     .offset = AT(messages),
-     .min = EXCHANGE_MESSAGES_MIN,
-     .max = EXCHANGE_MESSAGES_MAX,
-     .help = "sent and received by a mailbox in a day (50 to 500): the IOPS follow from the "
-	     "profile"},
+    EXCHANGE_RATE_FIELDS(AT(iops_per_mailbox), AT(messages)),
     {.key = "day",
      .type = CFG_STRUCT,
      .offset = AT(day),
@@ -167,13 +155,18 @@ const struct exchange_profile *exchange_profile_of(int profile)
 	return &profiles[profile];
 }
 
+void exchange_rate_check(struct cfg *cfg, const uint64_t *messages, double iops_per_mailbox)
+{
+	if (*messages && iops_per_mailbox > 0)
+		cfg_error_at(cfg, messages,
+			     "'messages' and 'iops-per-mailbox' say the same: give one of them");
+}
+
 void exchange_configure(struct cfg *cfg, void *of)
 {
 	const struct exchange_config *config = of;
 
-	if (config->messages && config->iops_per_mailbox > 0)
-		cfg_error_at(cfg, &config->messages,
-			     "'messages' and 'iops-per-mailbox' say the same: give one of them");
+	exchange_rate_check(cfg, &config->messages, config->iops_per_mailbox);
 	exchange_day_check(cfg, &config->day, true);
 }
 

@@ -73,6 +73,22 @@ struct exchange_rates {
 };
 
 extern const struct cfg_schema exchange_schema;
+/* The two ways to say a mailbox's rate, the same keys for both engines; exchange_rate_check says
+ * that only one may be given. */
+#define EXCHANGE_RATE_FIELDS(iops_offset, messages_offset)                                      \
+	{.key = "iops-per-mailbox",                                                             \
+	 .type = CFG_REAL,                                                                      \
+	 .offset = (iops_offset),                                                               \
+	 .min = 0.0001,                                                                         \
+	 .max = 1000,                                                                           \
+	 .help = "transactional IOPS a mailbox; default: the profile's"},                       \
+	{                                                                                       \
+		.key = "messages", .type = CFG_UINT, .offset = (messages_offset),               \
+		.min = EXCHANGE_MESSAGES_MIN, .max = EXCHANGE_MESSAGES_MAX,                     \
+		.help = "sent and received by a mailbox in a day (50 to 500): the IOPS follow " \
+			"from the profile"                                                      \
+	}
+void exchange_rate_check(struct cfg *cfg, const uint64_t *messages, double iops_per_mailbox);
 /* Checks what the schema alone cannot. */
 void exchange_configure(struct cfg *cfg, void *of);
 extern const char *const exchange_engine_names[]; /* the first is the default */

@@ -8,17 +8,6 @@
 
 #include "base/bytes.h"
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 void raw_mix_init(struct raw_mix *ret_mix, const struct raw_config *config)
 {
 	static const double reads[] = {[RAW_READ] = 1, [RAW_WRITE] = 0};

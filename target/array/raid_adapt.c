@@ -14,17 +14,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/bytes.h"
 #include "base/rng.h"
 #include "target/array/raid_levels.h"
 
 enum { ADAPT_DATA = 8, ADAPT_PARITIES = 2, ADAPT_WIDTH = ADAPT_DATA + ADAPT_PARITIES };
 enum { ADAPT_DRIVES_MIN = ADAPT_WIDTH + RAID_DISTRIBUTED_SPARES };
 enum { ADAPT_SEED = 0x41444150 }; /* part of the layout on the drives */
-
-static unsigned common_divisor(unsigned a, unsigned b)
-{
-	return b ? common_divisor(b, a % b) : a;
-}
 
 static void fill_order(struct rng *rng, unsigned drives, uint8_t *order)
 {
@@ -61,7 +57,7 @@ struct stripe_geometry adapt_shape(unsigned drives)
 	if (drives < ADAPT_DRIVES_MIN || drives > RAID_DRIVES_MAX)
 		return (struct stripe_geometry){0};
 	unsigned slots = drives - RAID_DISTRIBUTED_SPARES;
-	unsigned common = common_divisor(ADAPT_WIDTH, slots);
+	unsigned common = (unsigned)common_divisor(ADAPT_WIDTH, slots);
 	return (struct stripe_geometry){
 	    .kind = STRIPE_PERMUTED,
 	    .drives = drives,

@@ -21,9 +21,9 @@
 
 #include "base/bytes.h"
 #include "tests/killed/ese_serve.h"
+#include "tests/killed/killed_ready.h"
 
 enum {
-	READY_MS = 60000,
 	EVENT_MS = 60000, /* without a sign of life */
 	LOAD_MIN_MS = 20,
 	LOAD_SPAN_MS = 500,
@@ -80,28 +80,6 @@ static bool wrong(struct killer *killer, const char *what)
 }
 
 /* ---- processes ---- */
-
-static bool wait_ready(int fd)
-{
-	char text[4096];
-	size_t used = 0;
-
-	while (used < sizeof text - 1) {
-		struct pollfd poller = {.fd = fd, .events = POLLIN};
-		ssize_t got;
-
-		if (poll(&poller, 1, READY_MS) <= 0)
-			return false;
-		got = read(fd, text + used, sizeof text - 1 - used);
-		if (got <= 0)
-			return false;
-		used += (size_t)got;
-		text[used] = 0;
-		if (strncmp(text, "ready", 5) == 0 || strstr(text, "\nready"))
-			return true;
-	}
-	return false;
-}
 
 static bool start_target(struct killer *killer)
 {

@@ -25,9 +25,9 @@
 #include "base/bytes.h"
 #include "tests/killed/killed_faults.h"
 #include "tests/killed/killed_load.h"
+#include "tests/killed/killed_ready.h"
 
 enum {
-	READY_MS = 60000,
 	LOAD_MIN_MS = 10,
 	LOAD_SPAN_MS = 300,
 	LAST_SPAN_MS = 40, /* between the last look at the target and the kill */
@@ -48,27 +48,6 @@ static void kill_target(void)
 	while (waitpid(target_pid, &status, 0) < 0 && errno == EINTR)
 		;
 	target_pid = -1;
-}
-
-/* Reads the target's output until a line begins with "ready". */
-static bool wait_ready(int fd)
-{
-	char text[4096];
-	size_t used = 0;
-
-	while (used < sizeof text - 1) {
-		struct pollfd poller = {.fd = fd, .events = POLLIN};
-		if (poll(&poller, 1, READY_MS) <= 0)
-			return false;
-		ssize_t got = read(fd, text + used, sizeof text - 1 - used);
-		if (got <= 0)
-			return false;
-		used += (size_t)got;
-		text[used] = 0;
-		if (strncmp(text, "ready", 5) == 0 || strstr(text, "\nready"))
-			return true;
-	}
-	return false;
 }
 
 /* RET_OUT: what the target says. */

@@ -14,17 +14,6 @@
 
 enum { SUM_TERMS = 10000 };
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static double harmonic(uint64_t n, double theta)
 {
 	uint64_t terms = MIN_OF(n, SUM_TERMS);
@@ -46,7 +35,7 @@ void ese_access_init(struct ese_access *access, const struct ese_keys_config *co
 	*access = (struct ese_access){.config = *config, .leaves = leaves};
 	/* Hot leaves lie scattered, so that they do not share parents more than others do. */
 	access->multiplier = leaves > 1 ? seed % leaves | 1 : 1;
-	while (gcd(access->multiplier, leaves) != 1)
+	while (common_divisor(access->multiplier, leaves) != 1)
 		access->multiplier += 2;
 	if (config->kind != ESE_KEYS_ZIPF)
 		return;

@@ -250,11 +250,6 @@ const struct ese_log_area *ese_db_log_area(const struct ese_db *db)
 	return &db->area;
 }
 
-const struct ese_file_header *ese_db_header(const struct ese_db *db)
-{
-	return db->file ? ese_file_header(db->file) : NULL;
-}
-
 const struct ese_recovery_result *ese_db_recovery(const struct ese_db *db)
 {
 	return db->was_recovered ? &db->recovered : NULL;

@@ -137,11 +137,9 @@ const struct ese_image_rules *ese_db_rules(const struct ese_db *db);
 unsigned ese_db_number(const struct ese_db *db); /* in the cache */
 uint64_t ese_db_pages(const struct ese_db *db);	 /* of the file now, in whole extents */
 uint64_t ese_db_used_pages(const struct ese_db *db);
-uint64_t ese_db_checkpoint_lag_bytes(const struct ese_db *db); /* log tip - oldest dirty page */
-struct ese_pager *ese_db_pager(struct ese_db *db);	       /* NULL while not attached */
-struct ese_log *ese_db_log(struct ese_db *db);		       /* NULL while not attached */
+struct ese_pager *ese_db_pager(struct ese_db *db); /* NULL while not attached */
+struct ese_log *ese_db_log(struct ese_db *db);	   /* NULL while not attached */
 const struct ese_log_area *ese_db_log_area(const struct ese_db *db);
-const struct ese_file_header *ese_db_header(const struct ese_db *db);
 /* Of the last attach; NULL: it needed none. */
 const struct ese_recovery_result *ese_db_recovery(const struct ese_db *db);
 /* Redo on this database (ARG: the database): recovery's, and a passive copy's. */
@@ -156,7 +154,6 @@ void ese_db_follow(struct ese_db *db, uint64_t *ret_replayed);
 void ese_db_replayed(struct ese_db *db, uint64_t lgpos);
 /* All is replayed, up to DBTIME: it takes operations. */
 void ese_db_lead(struct ese_db *db, uint64_t dbtime);
-bool ese_db_follows(const struct ese_db *db);
 void ese_db_set_streams(struct ese_db *db, const struct ese_db_streams *streams);
 /* Closed, before ese_db_create_at: the same database as OF, which is attached. */
 void ese_db_become_copy(struct ese_db *db, const struct ese_db *of);

@@ -32,11 +32,6 @@ void ese_db_lead(struct ese_db *db, uint64_t dbtime)
 	db->epoch = ese_log_lead(db->log);
 }
 
-bool ese_db_follows(const struct ese_db *db)
-{
-	return db->passive;
-}
-
 void ese_db_set_streams(struct ese_db *db, const struct ese_db_streams *streams)
 {
 	db->env.streams = *streams;

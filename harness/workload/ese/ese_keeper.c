@@ -131,12 +131,3 @@ void ese_db_hold_checkpoint(struct ese_db *db, bool hold)
 {
 	db->checkpoint_held = hold;
 }
-
-uint64_t ese_db_checkpoint_lag_bytes(const struct ese_db *db)
-{
-	struct ese_dirt oldest;
-
-	if (!db->log || !writer_oldest(db, &oldest))
-		return 0;
-	return ese_log_tip(db->log) - MIN_OF(oldest.lgpos_first, ese_log_tip(db->log));
-}

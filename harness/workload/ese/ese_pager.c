@@ -79,11 +79,6 @@ struct ese_flush_map *ese_pager_map(struct ese_pager *pager)
 	return &pager->map;
 }
 
-uint64_t ese_pager_in_flight(const struct ese_pager *pager)
-{
-	return pager->reads + pager->writes;
-}
-
 const struct ese_pager_counters *ese_pager_counters(const struct ese_pager *pager)
 {
 	return &pager->counters;

@@ -106,7 +106,6 @@ void ese_pager_write(struct ese_pager *pager, struct ese_page_io *pio);
 void ese_pager_recovering(struct ese_pager *pager, uint64_t dbtime);
 
 struct ese_flush_map *ese_pager_map(struct ese_pager *pager);
-uint64_t ese_pager_in_flight(const struct ese_pager *pager);
 
 struct ese_pager_counters {
 	uint64_t reads, pages_read, writes, pages_written;

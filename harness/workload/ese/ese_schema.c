@@ -144,19 +144,7 @@ static const struct cfg_field fields[] = {
      .min = 1,
      .max = 10e6,
      .help = "all mailboxes; times the IOPS of one they are the target"},
-    {.key = "iops-per-mailbox",
-     .type = CFG_REAL,
-     .offset = AT(iops_per_mailbox),
-     .min = 0.0001,
-     .max = 1000,
-     .help = "transactional IOPS a mailbox; default: the profile's"},
-    {.key = "messages",
-     .type = CFG_UINT,
-     .offset = AT(messages),
-     .min = EXCHANGE_MESSAGES_MIN,
-     .max = EXCHANGE_MESSAGES_MAX,
-     .help = "sent and received by a mailbox in a day (50 to 500): the IOPS follow from the "
-	     "profile"},
+    EXCHANGE_RATE_FIELDS(AT(iops_per_mailbox), AT(messages)),
     {.key = "day",
      .type = CFG_STRUCT,
      .offset = AT(day),
@@ -464,9 +452,7 @@ void ese_configure(struct cfg *cfg, void *opaque)
 	struct ese_config *config = opaque;
 
 	configure_sessions(cfg, config);
-	if (config->messages && config->iops_per_mailbox > 0)
-		cfg_error_at(cfg, &config->messages,
-			     "'messages' and 'iops-per-mailbox' say the same: give one of them");
+	exchange_rate_check(cfg, &config->messages, config->iops_per_mailbox);
 	exchange_day_check(cfg, &config->day, config->loop == ESE_OPEN);
 	supply(config);
 	ese_supply_constants(cfg, &config->constants);

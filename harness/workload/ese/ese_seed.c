@@ -291,10 +291,3 @@ uint64_t ese_seed_bytes(const struct ese_seed *seed)
 
 	return pages * ESE_PAGE_BYTES;
 }
-
-double ese_seed_progress(const struct ese_seed *seed)
-{
-	uint64_t used = ese_db_used_pages(seed->config.source);
-
-	return seed->next >= used ? 1 : (double)seed->next / (double)used;
-}

@@ -31,7 +31,6 @@ void ese_seed_start(struct ese_seed *seed);
 void ese_seed_stop(struct ese_seed *seed); /* done says -ECANCELED when nothing is in flight */
 bool ese_seed_running(const struct ese_seed *seed);
 uint64_t ese_seed_bytes(const struct ese_seed *seed);
-double ese_seed_progress(const struct ese_seed *seed);
 
 /* ese_db_redo_ops for a target that is, or was, being seeded; ARG: the seed. */
 extern const struct ese_redo_ops ese_seed_redo_ops;
